@@ -1,0 +1,11 @@
+# The recipes are the scripts, so that a machine without make loses nothing.
+.PHONY: demo test setup clean
+
+demo:
+	scripts/demo
+test:
+	scripts/test
+setup:
+	scripts/setup
+clean:
+	rm -rf .venv .venvs build dist

@@ -1,0 +1,1 @@
+"""Evidence in, findings out: collectors, parsers, facts, policy and checks. No terminal, no torch."""

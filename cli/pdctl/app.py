@@ -1,0 +1,69 @@
+"""The command table. A command is one module in `commands/` and one line here."""
+
+import sys
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from pdctl.commands import help_topics
+from pdctl.errors import PdError
+
+PANELS = ("Start", "Diagnose", "Operate", "Develop")
+
+
+class PanelGroup(TyperGroup):
+    """Plain help, with commands grouped under the four panels (rich's help doubles the start-up time)."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        rows: dict[str, list[tuple[str, str]]] = {panel: [] for panel in PANELS}
+        for name in self.list_commands(ctx):
+            command = self.get_command(ctx, name)
+            if command is not None and not command.hidden:
+                panel = getattr(command, "rich_help_panel", None)
+                rows[panel if isinstance(panel, str) else "Develop"].append((name, command.get_short_help_str(78)))
+        for panel, entries in rows.items():
+            if entries:
+                with formatter.section(panel):
+                    formatter.write_dl(entries)
+
+
+app = typer.Typer(
+    cls=PanelGroup,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="Provision, diagnose and serve LLMs from separate prefill and decode nodes, on bare metal.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(value: bool) -> None:
+    if value:
+        from pdctl import __version__
+
+        typer.echo(f"pdctl {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+) -> None:
+    pass
+
+
+app.add_typer(help_topics.app, name="help", rich_help_panel="Develop")
+
+
+def main() -> None:
+    try:
+        app()
+    except PdError as error:
+        sys.stdout.flush()
+        print(error.render(), file=sys.stderr)
+        sys.exit(error.code)
+    except BrokenPipeError:
+        # The reader (head, less) has what it wanted; a second error at interpreter exit helps nobody.
+        sys.stderr.close()
+        sys.exit(0)
