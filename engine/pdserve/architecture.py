@@ -1,4 +1,5 @@
-"""What a model directory's config.json says about its attention, and a no by name for what the KV contract cannot carry.
+"""What a model directory's config.json says about its attention, and a no by name for what the KV contract cannot
+carry.
 
 Pure functions over the parsed file: no torch, no weights, so a verdict costs nothing and needs no GPU.
 """
@@ -11,7 +12,10 @@ from typing import Any
 
 
 class UnsupportedModel(Exception):
-    """The model's attention is of a kind that cannot be split yet. The message names it and the config field that says so."""
+    """The model's attention is of a kind that cannot be split yet.
+
+    The message names it and the config field that says so.
+    """
 
 
 @dataclass(frozen=True)
@@ -95,11 +99,15 @@ def _ids(value: Any) -> frozenset[int]:
 
 
 def refuse_unsupported(config: Mapping[str, Any]) -> None:
-    """Raises UnsupportedModel for MLA, sliding-window, hybrid, sink, soft-capped, encoder-decoder and length-dependent RoPE."""
+    """Raises UnsupportedModel for MLA, sliding-window, hybrid, sink, soft-capped, encoder-decoder and length-
+    dependent RoPE.
+    """
     family = config.get("model_type", "unknown")
     for applies, kind, field in _unsupported(config):
         if applies:
-            raise UnsupportedModel(f"model_type `{family}`: {kind} is not supported by the KV contract yet (config.json: `{field}`)")
+            raise UnsupportedModel(
+                f"model_type `{family}`: {kind} is not supported by the KV contract yet (config.json: `{field}`)"
+            )
 
 
 def _unsupported(config: Mapping[str, Any]) -> list[tuple[bool, str, str]]:
@@ -116,6 +124,10 @@ def _unsupported(config: Mapping[str, Any]) -> list[tuple[bool, str, str]]:
         (bool(layer_types - {"full_attention"}), "hybrid attention", "layer_types"),
         # Qwen2 names a window that `use_sliding_window: false` turns off.
         (bool(window), "sliding-window attention", "sliding_window"),
-        (config.get("attn_logit_softcapping") is not None, "attention with soft-capped logits", "attn_logit_softcapping"),
+        (
+            config.get("attn_logit_softcapping") is not None,
+            "attention with soft-capped logits",
+            "attn_logit_softcapping",
+        ),
         (rope_type in _LENGTH_DEPENDENT_ROPE, f"RoPE of type `{rope_type}`", "rope_parameters"),
     ]

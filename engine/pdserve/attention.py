@@ -1,8 +1,10 @@
-"""The seam into transformers: every layer's attention becomes a call of the context that the caller passed to the model.
+"""The seam into transformers: every layer's attention becomes a call of the context that the caller passed to the
+model.
 
-How it is meant to work: `model.model(input_ids=[1, T], position_ids=[1, T], use_cache=False, kv_context=context)`. Each layer hands us q, k and
-v after RoPE; `context.attend` stores k and v where its engine keeps them and returns the attention of q over everything that each token may
-see. Causality is therefore ours: transformers makes no mask for an attention that it does not know.
+How it is meant to work: `model.model(input_ids=[1, T], position_ids=[1, T], use_cache=False, kv_context=context)`.
+Each layer hands us q, k and v after RoPE; `context.attend` stores k and v where its engine keeps them and returns the
+attention of q over everything that each token may see. Causality is therefore ours: transformers makes no mask for an
+attention that it does not know.
 """
 
 from __future__ import annotations
@@ -21,7 +23,10 @@ class AttentionContext(Protocol):
     def attend(
         self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float
     ) -> torch.Tensor:
-        """query: [T, heads, head_dim]; key, value: [T, kv_heads, head_dim], all after RoPE. Returns [T, heads, head_dim]."""
+        """query:
+
+        [T, heads, head_dim]; key, value: [T, kv_heads, head_dim], all after RoPE. Returns [T, heads, head_dim].
+        """
         ...
 
 
@@ -49,11 +54,13 @@ def _attention(
 ) -> tuple[torch.Tensor, None]:
     """transformers' signature; q, k, v: [1, heads or kv_heads, T, head_dim]. Returns [1, T, heads, head_dim]."""
     if sliding_window is not None or softcap is not None or s_aux is not None:
-        raise NotImplementedError("this layer asks for a sliding window, a soft cap or sinks; full attention would be wrong")
+        raise NotImplementedError(
+            "this layer asks for a sliding window, a soft cap or sinks; full attention would be wrong"
+        )
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     layer = int(module.layer_idx)  # type: ignore[arg-type]
-    rows = (tensor[0].transpose(0, 1) for tensor in (query, key, value))
-    return kv_context.attend(layer, *rows, scale)[None], None
+    query, key, value = (tensor[0].transpose(0, 1) for tensor in (query, key, value))
+    return kv_context.attend(layer, query, key, value, scale)[None], None
 
 
 def causal_attention(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float) -> torch.Tensor:

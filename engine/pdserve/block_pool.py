@@ -1,8 +1,8 @@
 """Which blocks of the paged cache are free.
 
-Blocks are given out as runs of neighbours, because a run reads and receives as one piece of memory: attention over it needs no
-gather, and a frame lands in it with one copy. Fragmentation costs speed, never capacity: when no run is long enough, the request
-gets several.
+Blocks are given out as runs of neighbours, because a run reads and receives as one piece of memory: attention over it
+needs no gather, and a frame lands in it with one copy. Fragmentation costs speed, never capacity: when no run is long
+enough, the request gets several.
 """
 
 from dataclasses import dataclass
@@ -32,13 +32,18 @@ class BlockPool:
         return sum(run.count for run in self._free)
 
     def take(self, count: int) -> list[Run] | None:
-        """The shortest single run that is long enough; else the longest ones. None, and nothing taken, if too few are free."""
+        """The shortest single run that is long enough; else the longest ones.
+
+        None, and nothing taken, if too few are free.
+        """
         if count <= 0:
             raise ValueError(f"cannot take {count} blocks")
         if self.free < count:
             return None
         fitting = [run for run in self._free if run.count >= count]
-        chosen = [min(fitting, key=lambda run: run.count)] if fitting else sorted(self._free, key=lambda run: -run.count)
+        chosen = (
+            [min(fitting, key=lambda run: run.count)] if fitting else sorted(self._free, key=lambda run: -run.count)
+        )
         taken: list[Run] = []
         for run in chosen:
             part = Run(run.start, min(run.count, count))

@@ -37,7 +37,9 @@ def model_digests(directory: Path) -> ModelDigests:
     config = json.loads((directory / "config.json").read_text(encoding="utf-8"))
     meaning = {key: value for key, value in config.items() if key not in _PROVENANCE}
     return ModelDigests(
-        model=_combine([("config", _sha256(_canonical(meaning)))] + [(path.name, file_digest(path)) for path in weights]),
+        model=_combine(
+            [("config", _sha256(_canonical(meaning)))] + [(path.name, file_digest(path)) for path in weights]
+        ),
         tokenizer=_combine([(path.name, file_digest(path)) for path in tokenizer]),
     )
 

@@ -1,8 +1,8 @@
 """The paged KV cache of a decode process: one tensor, handed out in blocks.
 
-Layout `[layers, 2, slots, kv_heads, head_dim]`, K before V; a slot holds one token of one layer, a block is `block_tokens` neighbouring slots.
-This is the canonical order of the KV contract, so a frame's K (or V) of neighbouring slots is one piece of memory, and a transport can
-receive into it directly.
+Layout `[layers, 2, slots, kv_heads, head_dim]`, K before V; a slot holds one token of one layer, a block is
+`block_tokens` neighbouring slots. This is the canonical order of the KV contract, so a frame's K (or V) of
+neighbouring slots is one piece of memory, and a transport can receive into it directly.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pdserve.architecture import Architecture
 from pdserve.block_pool import BlockPool, Run
-from pdserve.model import torch_dtype
+from pdserve.tensors import torch_dtype
 from pdwire import DType
 
 if TYPE_CHECKING:
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BlockTable:
-    """Where one sequence's tokens lie: token t is in the (t mod block_tokens)-th slot of its (t // block_tokens)-th block."""
+    """Where one sequence's tokens lie:
+
+    token t is in the (t mod block_tokens)-th slot of its (t // block_tokens)-th block.
+    """
 
     runs: tuple[Run, ...]
     block_tokens: int
@@ -64,7 +67,9 @@ class KvCache:
         block_bytes = block_tokens * shape.kv_bytes_per_token(dtype.itemsize)
         self.blocks = memory_bytes // block_bytes
         if self.blocks < 1:
-            raise ValueError(f"kv_memory_bytes {memory_bytes} is less than one block of {block_tokens} tokens ({block_bytes} bytes)")
+            raise ValueError(
+                f"kv_memory_bytes {memory_bytes} is less than one block of {block_tokens} tokens ({block_bytes} bytes)"
+            )
         self.block_tokens = block_tokens
         self.shape = shape
         self.dtype = dtype
@@ -106,12 +111,15 @@ class KvCache:
             self._taken.remove(table)
             self._pool.give_back(list(table.runs))
 
-    def read(self, layer: int, which: int, table: BlockTable, tokens: int) -> torch.Tensor:
-        """[tokens, kv_heads, head_dim] of K (which = 0) or V (1): a view when the table is one run, else a gathered copy."""
+    def read(self, layer: int, which: int, spans: list[tuple[int, int]]) -> torch.Tensor:
+        """[tokens, kv_heads, head_dim] of K (which = 0) or V (1):
+
+        a view when the spans are one, else a gathered copy.
+        """
         import torch
 
         plane = self.tensor[layer, which]
-        pieces = [plane[slot : slot + count] for slot, count in table.spans(0, tokens)]
+        pieces = [plane[slot : slot + count] for slot, count in spans]
         return pieces[0] if len(pieces) == 1 else torch.cat(pieces)
 
     def check_integrity(self) -> None:

@@ -1,9 +1,9 @@
 """Decode's end of the transfers: who may write which blocks, what has landed, and when a request's KV is whole.
 
-How it is meant to work, for one request: the engine calls `reserve`; transport threads call `place`, `landed` (per frame), and
-`first_token` or `aborted`; the engine is told once, through `on_settled`, how the transfer ended, and calls `release` when the request is
-over. Blocks whose views a transport still holds are not given to anyone else: `release` then waits, without blocking, for the
-transport's `landed` or `aborted`.
+How it is meant to work, for one request: the engine calls `reserve`; transport threads call `place`, `landed` (per
+frame), and `first_token` or `aborted`; the engine is told once, through `on_settled`, how the transfer ended, and
+calls `release` when the request is over. Blocks whose views a transport still holds are not given to anyone else:
+`release` then waits, without blocking, for the transport's `landed` or `aborted`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,10 @@ class KvReceiver:
     def reserve(
         self, request: bytes, prompt_tokens: int, total_tokens: int, on_settled: Callable[[Reservation], None]
     ) -> Reservation | None:
-        """None when too few blocks are free. on_settled is called at most once, from any thread. Raises KvRefused for a known id."""
+        """None when too few blocks are free.
+
+        on_settled is called at most once, from any thread. Raises KvRefused for a known id.
+        """
         with self._lock:
             if request in self._reservations:
                 raise KvRefused(f"request {request.hex()} is already reserved")
@@ -75,7 +78,10 @@ class KvReceiver:
             return reservation
 
     def release(self, request: bytes) -> bool:
-        """Ends a reservation and gives its blocks back, at once or when the transport lets go of them. False if unknown."""
+        """Ends a reservation and gives its blocks back, at once or when the transport lets go of them.
+
+        False if unknown.
+        """
         with self._lock:
             reservation = self._reservations.get(request)
             if reservation is None or reservation.released:
@@ -120,11 +126,14 @@ class KvReceiver:
             reservation = self._live(done.request)
             if done.prompt_tokens != reservation.prompt_tokens:
                 raise KvRefused(
-                    f"request {done.request.hex()}: {done.prompt_tokens} prompt tokens, {reservation.prompt_tokens} were reserved"
+                    f"request {done.request.hex()}: {done.prompt_tokens} prompt tokens were sent, "
+                    f"{reservation.prompt_tokens} reserved"
                 )
             for layer, coverage in enumerate(reservation.coverage):
                 for start, end in coverage.missing(done.prompt_tokens):
-                    raise KvRefused(f"request {done.request.hex()} layer {layer} tokens {start}..{end - 1} never arrived")
+                    raise KvRefused(
+                        f"request {done.request.hex()} layer {layer} tokens {start}..{end - 1} never arrived"
+                    )
             reservation.first_token = done
             reservation.figures.settled_at = time.monotonic()
         reservation.on_settled(reservation)

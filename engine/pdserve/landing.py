@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from pdserve.kv_cache import BlockTable, KvCache
+from pdserve.tensors import byte_array, byte_view
 from pdwire import LayerFrame
 
 if TYPE_CHECKING:
@@ -34,18 +35,12 @@ class DirectLanding:
     """The views are the cache's own memory."""
 
     def __init__(self, cache: KvCache) -> None:
-        import torch
-
-        # One numpy view over the whole cache, as bytes: [layers, 2, slots, bytes of a slot]. torch.uint8 because
-        # numpy has no bfloat16.
-        self._bytes = cache.tensor.flatten(3).view(torch.uint8).numpy()
+        # [layers, 2, slots, bytes of a slot], over the whole cache.
+        self._bytes = byte_array(cache.tensor.flatten(3))
 
     def views(self, table: BlockTable, frame: LayerFrame) -> Sequence[memoryview]:
         planes = self._bytes[frame.layer]
-        return [
-            memoryview(planes[which, slot : slot + count]).cast("B")
-            for which, slot, count in _targets(table, frame)
-        ]
+        return [planes[which, slot : slot + count].data.cast("B") for which, slot, count in _targets(table, frame)]
 
     def land(self, table: BlockTable, frame: LayerFrame) -> None:
         pass
@@ -55,7 +50,10 @@ class DirectLanding:
 
 
 class StagedLanding:
-    """A host buffer per frame on its way, copied to the device once it has verified. At most one a request at a time."""
+    """A host buffer per frame on its way, copied to the device once it has verified.
+
+    At most one a request at a time.
+    """
 
     def __init__(self, cache: KvCache) -> None:
         self._cache = cache
@@ -69,7 +67,7 @@ class StagedLanding:
             2, frame.count, frame.kv_heads, frame.head_dim, dtype=cache.tensor.dtype, pin_memory=cache.tensor.is_cuda
         )
         self._buffers[frame.request] = buffer
-        return [memoryview(buffer.flatten().view(torch.uint8).numpy()).cast("B")]
+        return [byte_view(buffer)]
 
     def land(self, table: BlockTable, frame: LayerFrame) -> None:
         buffer = self._buffers.pop(frame.request)

@@ -1,4 +1,7 @@
-"""A Hugging Face model directory, loaded for either pool: one flat forward pass, logits only where they are asked for."""
+"""A Hugging Face model directory, loaded for either pool:
+
+one flat forward pass, logits only where they are asked for.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pdserve.architecture import Architecture, read_architecture
 from pdserve.attention import ATTENTION_NAME, AttentionContext, register_attention
 from pdserve.digests import ModelDigests, model_digests
+from pdserve.tensors import torch_dtype
 from pdwire import CompatRecord, DType
 
 if TYPE_CHECKING:
@@ -58,7 +62,9 @@ class LoadedModel:
             logits: torch.Tensor = self.network.lm_head(chosen).float()
             return logits
 
-    def compat_record(self, *, name: str, block_tokens: int, capacity_tokens: int, transports: tuple[str, ...]) -> CompatRecord:
+    def compat_record(
+        self, *, name: str, block_tokens: int, capacity_tokens: int, transports: tuple[str, ...]
+    ) -> CompatRecord:
         """What the peer compares with its own before any KV moves."""
         import torch
         import transformers
@@ -68,7 +74,10 @@ class LoadedModel:
             name=name,
             model_digest=self.digests.model,
             tokenizer_digest=self.digests.tokenizer,
-            rope={key.removeprefix("rope_") if key == "rope_theta" else key: _flat(value) for key, value in shape.rope.items()},
+            rope={
+                key.removeprefix("rope_") if key == "rope_theta" else key: _flat(value)
+                for key, value in shape.rope.items()
+            },
             layers=shape.layers,
             kv_heads=shape.kv_heads,
             head_dim=shape.head_dim,
@@ -84,13 +93,6 @@ class LoadedModel:
 
 def _flat(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
-
-
-def torch_dtype(dtype: DType) -> torch.dtype:
-    import torch
-
-    found: torch.dtype = getattr(torch, dtype.label)
-    return found
 
 
 def load_model(config: ModelConfig) -> LoadedModel:

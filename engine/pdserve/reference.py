@@ -5,6 +5,7 @@ What the engine's tokens are compared with: by the tests, by the canary, by the 
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,13 +13,16 @@ from typing import Any
 
 from pdserve.architecture import read_architecture
 from pdserve.digests import model_digests
-from pdserve.model import torch_dtype
+from pdserve.tensors import torch_dtype
 from pdwire import DType
 
 
 @dataclass(frozen=True)
 class ReferenceRun:
-    """token_ids: the answer. margins: per token, the gap between the two largest log-probabilities (natural logarithm)."""
+    """token_ids:
+
+    the answer. margins: per token, the gap between the two largest log-probabilities (natural logarithm).
+    """
 
     token_ids: list[int]
     margins: list[float]
@@ -40,29 +44,35 @@ class Reference:
         self._network: Any = AutoModelForCausalLM.from_pretrained(
             str(path), dtype=torch_dtype(DType.from_label(dtype)), local_files_only=True, trust_remote_code=False
         ).eval()
+        # transformers 5.2x renamed the argument; the older name is the only one before.
+        renamed = "cache" in inspect.signature(self._network.forward).parameters
+        self._cache_keyword = "cache" if renamed else "past_key_values"
 
     def run(self, prompt: Sequence[int], max_tokens: int, *, ignore_eos: bool = False) -> ReferenceRun:
         """Greedy. Ends after max_tokens, or after an end-of-answer id, which is part of the answer."""
         import torch
+        from transformers import DynamicCache
 
         token_ids: list[int] = []
         margins: list[float] = []
+        new = list(prompt)
+        cache = {self._cache_keyword: DynamicCache(config=self._network.config)}
         with torch.inference_mode():
-            output = self._network(input_ids=torch.tensor([list(prompt)]), use_cache=True, logits_to_keep=1)
             while True:
+                output = self._network(input_ids=torch.tensor([new]), use_cache=True, logits_to_keep=1, **cache)
                 best = output.logits[0, -1].float().log_softmax(dim=-1).topk(2)
                 token_ids.append(int(best.indices[0]))
                 margins.append(float(best.values[0] - best.values[1]))
                 ended = token_ids[-1] in self.architecture.eos_ids and not ignore_eos
                 if ended or len(token_ids) == max_tokens:
                     return ReferenceRun(token_ids, margins)
-                output = self._network(
-                    input_ids=torch.tensor([token_ids[-1:]]), past_key_values=output.past_key_values, use_cache=True
-                )
+                new = token_ids[-1:]
 
 
 NEAR_TIE = 1e-4
-"""Two log-probabilities closer than this may change places between two correct float32 runs, whose sums are ordered differently."""
+"""Two log-probabilities closer than this may change places between two correct float32 runs, whose sums are ordered
+differently.
+"""
 
 
 def first_difference(reference: ReferenceRun, got: Sequence[int]) -> int | None:

@@ -1,4 +1,5 @@
-"""From logits to a token, so that the same (seed, position) gives the same token wherever and in whatever batch it is drawn.
+"""From logits to a token, so that the same (seed, position) gives the same token wherever and in whatever batch it is
+drawn.
 
 There is no generator state: the one random number of a step is a hash of the request's seed and the token's position.
 A request that is resumed on another process, or computed beside others, therefore continues exactly as it would have.
