@@ -77,8 +77,7 @@ class CompatRecord:
         integer("tp_rank", self.tp_rank, 0, self.tp_size - 1)
         integer("block_tokens", self.block_tokens, 1, 1 << 20)
         integer("capacity_tokens", self.capacity_tokens, 1, 0xFFFF_FFFF)
-        if self.kv_heads % self.tp_size and self.tp_size % self.kv_heads:
-            raise LocalProtocolError(f"tp_size must divide kv_heads {self.kv_heads} or be a multiple: {self.tp_size!r}")
+        rank_heads(self.kv_heads, self.tp_size, self.tp_rank)
         if len(self.kv_scales) not in (0, 2 * self.layers):
             raise LocalProtocolError(
                 f"kv_scales must be 2 for each of {self.layers} layers, or none: {len(self.kv_scales)}"
@@ -106,15 +105,26 @@ class CompatRecord:
 
     @property
     def rank_head_range(self) -> range:
-        """The KV heads of the whole model that this rank holds; replicas are neighbours, as in vLLM's
-        `QKVParallelLinear` (`tp_rank // num_kv_head_replicas`)."""
-        first = self.tp_rank // self.kv_replicas * self.rank_kv_heads
-        return range(first, first + self.rank_kv_heads)
+        """The KV heads of the whole model that this rank holds."""
+        return rank_heads(self.kv_heads, self.tp_size, self.tp_rank)
 
     @property
     def bytes_per_token(self) -> int:
         """K and V of one token, all layers, on this rank."""
         return 2 * self.layers * self.rank_kv_heads * self.head_dim * self.dtype.itemsize
+
+
+def rank_heads(kv_heads: int, tp_size: int, tp_rank: int) -> range:
+    """Which of the model's KV heads a tensor-parallel rank holds.
+
+    More ranks than heads: neighbours hold replicas of one head, as vLLM's `QKVParallelLinear` deals them out
+    (`tp_rank // num_kv_head_replicas`). Raises LocalProtocolError when the sizes do not divide.
+    """
+    if kv_heads % tp_size and tp_size % kv_heads:
+        raise LocalProtocolError(f"tp_size must divide kv_heads {kv_heads} or be a multiple: {tp_size!r}")
+    held, replicas = max(1, kv_heads // tp_size), max(1, tp_size // kv_heads)
+    first = integer("tp_rank", tp_rank, 0, tp_size - 1) // replicas * held
+    return range(first, first + held)
 
 
 def _rope_value(key: str, value: object) -> None:
