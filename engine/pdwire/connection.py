@@ -129,11 +129,13 @@ class Connection:
     def send(self, sealed: Sealed) -> tuple[Buffer, ...]:
         """The buffers to write, whole and before those of a later call. On LocalProtocolError nothing has changed."""
         frame = sealed.frame
+        request, kind = request_of(frame), KIND_OF[type(frame)]
+        if kind is not Kind.ABORT or request != WHOLE_CONNECTION:
+            self._following(self.role, kind, LocalProtocolError)
         if isinstance(frame, LayerFrame):
             self._check_layer(frame, sealed.length, self._peer_offer(), LocalProtocolError)
         elif isinstance(frame, Hello) and frame != self.hello:
             raise LocalProtocolError("hello must carry this side's own record and offer")
-        request, kind = request_of(frame), KIND_OF[type(frame)]
         if request != WHOLE_CONNECTION and not may_say(self.request_state(request), self.role, kind):
             state = self.request_state(request).value
             raise LocalProtocolError(f"{kind.name.lower()} for request {request.hex()}, which is {state}")
@@ -286,7 +288,7 @@ class Connection:
 
     def _peer_offer(self) -> Offer:
         if self.peer is None:
-            raise LocalProtocolError("nothing but hello may be sent before the peer's hello")
+            raise LocalProtocolError("the peer has not said hello")
         return self.peer.offer
 
     def _check_layer(self, frame: LayerFrame, length: int, offer: Offer, error: type[WireError]) -> None:
