@@ -10,12 +10,13 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from pdserve.config import DecodeConfig, PrefillConfig, RouterConfig
-from pdserve.logs import log
+from pdserve.logs import log, log_library_messages
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Exit codes: 0 stopped as asked, 1 could not do its work (the last log line says why), 2 usage."""
     options = _parser().parse_args(arguments)
+    log_library_messages()
     try:
         return _reference(options) if options.role == "reference" else _serve(options.role, options.config)
     except ValidationError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any
 
 from starlette.applications import Starlette
@@ -130,7 +130,7 @@ class DecodeServer:
 
     async def _lines(
         self, engine: DecodeEngine, call: GenerateCall, events: asyncio.Queue[DecodeEvent]
-    ) -> AsyncIterator[bytes]:
+    ) -> AsyncGenerator[bytes, None]:
         over = False
         try:
             while not over:
@@ -147,10 +147,17 @@ class DecodeServer:
                         yield json_line(error_body(error))
         finally:
             if not over:
-                engine.abort(call.request, "the router left")
+                self._drop(engine, call.request, "the router left")
                 log("decode_abandoned", request=call.request_id)
 
     async def _abort(self, request: Request) -> Response:
         call = await read_call(request, AbortCall)
-        known = self._host.loaded.abort(bytes.fromhex(call.request_id), call.reason)
+        known = self._drop(self._host.loaded, bytes.fromhex(call.request_id), call.reason)
         return JSONResponse({"aborted": known})
+
+    def _drop(self, engine: DecodeEngine, request: bytes, reason: str) -> bool:
+        """Ends it here, and spares prefill the rest of its pushing."""
+        known = engine.abort(request, reason)
+        if self._listener is not None:
+            self._listener.abort(request, reason)
+        return known

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,7 +29,7 @@ class Answer:
     token_ids: list[int] = field(default_factory=list)
     failure: str | None = None
 
-    async def _pieces(self) -> AsyncIterator[str]:
+    async def _pieces(self) -> AsyncGenerator[str, None]:
         """Text as it becomes certain, one string (perhaps empty) a token. Leaves when a stop string is met."""
         async with aclosing(self.generation.tokens()) as tokens:
             async for token in tokens:
@@ -59,7 +59,7 @@ class Answer:
         ids = self.token_ids if self.with_token_ids else None
         return self.shape.whole(text, ids, self.finish_reason, self.usage) | self._figures()
 
-    async def events(self) -> AsyncIterator[bytes]:
+    async def events(self) -> AsyncGenerator[bytes, None]:
         """Server-sent events. The first one is made before anything is sent, so that an early failure is an HTTP error.
 
         Raises ApiError before the first event; a later failure is an error event, and then no [DONE].
@@ -76,7 +76,7 @@ class Answer:
                 raise api_error(failure) from None
             yield _sse(api_error(failure).body())
 
-    async def _chunks(self) -> AsyncIterator[dict[str, Any]]:
+    async def _chunks(self) -> AsyncGenerator[dict[str, Any], None]:
         held: list[int] = []  # ids whose text is not certain yet
         before: list[dict[str, Any]] = [chunk for chunk in [self.shape.opening()] if chunk]
         if self.echo:

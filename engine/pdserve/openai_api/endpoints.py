@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
@@ -61,11 +61,13 @@ class OpenAiApi:
 
     async def _completion(self, request: Request) -> tuple[Answer, Parameters]:
         asked = await self._parameters(request, CompletionParameters)
-        text = isinstance(asked.prompt, str)
-        ids = await asyncio.to_thread(self.tokenizer.encode, asked.prompt) if text else asked.prompt
-        echo = (asked.prompt if text else self.tokenizer.decode(ids)) if asked.echo else ""
+        if isinstance(asked.prompt, str):
+            text, ids = asked.prompt, await asyncio.to_thread(self.tokenizer.encode, asked.prompt)
+        else:
+            text, ids = self.tokenizer.decode(asked.prompt) if asked.echo else "", asked.prompt
+        echo = text if asked.echo else ""
         shape = self._shape(CompletionShape, "cmpl", asked)
-        return self._answer(asked, ids, asked.max_tokens or 16, shape, request, str(echo)), asked
+        return self._answer(asked, ids, asked.max_tokens or 16, shape, request, echo), asked
 
     async def _chat(self, request: Request) -> tuple[Answer, Parameters]:
         asked = await self._parameters(request, ChatParameters)
@@ -164,7 +166,7 @@ class OpenAiApi:
         with self._work(endpoint, answer):
             return await answer.whole()
 
-    async def _events(self, endpoint: str, answer: Answer) -> AsyncIterator[bytes]:
+    async def _events(self, endpoint: str, answer: Answer) -> AsyncGenerator[bytes, None]:
         with self._work(endpoint, answer):
             async with aclosing(answer.events()) as events:
                 async for event in events:
@@ -191,8 +193,8 @@ class OpenAiApi:
             log("request", endpoint=endpoint, id=answer.shape.id, outcome=outcome, **answer.generation.figures.report())
 
 
-async def _chain(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    async with aclosing(rest) as events:  # type: ignore[type-var]
+async def _chain(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    async with aclosing(rest) as events:
         yield first
         async for event in events:
             yield event

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
@@ -70,7 +70,7 @@ class Attempt:
         self._id = secrets.token_hex(16)
         self._news: asyncio.Queue[_News] = asyncio.Queue()
 
-    async def events(self, expires: float) -> AsyncIterator[StreamEvent]:
+    async def events(self, expires: float) -> AsyncGenerator[StreamEvent, None]:
         """expires: `time.monotonic()` seconds, until the first event; later waits are the caller's to bound.
 
         Raises AttemptFailed.
@@ -146,7 +146,7 @@ class Attempt:
             except PeerError as error:
                 self._news.put_nowait(_PrefillFailed(error))
 
-    async def _judge(self) -> AsyncIterator[StreamEvent]:
+    async def _judge(self) -> AsyncGenerator[StreamEvent, None]:
         begun = False
         while True:
             match await self._news.get():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import ClassVar
@@ -70,7 +70,7 @@ class Generation:
         self.figures = RequestFigures(len(ask.prompt), fleet.layers)
         self._expires = self.figures.arrived + ask.patience_s
 
-    async def tokens(self) -> AsyncIterator[int]:
+    async def tokens(self) -> AsyncGenerator[int, None]:
         """Raises GenerationFailed."""
         last: AttemptFailed | None = None
         while not self._complete():
@@ -107,7 +107,8 @@ class Generation:
         figures = self.figures
         figures.attempts += 1
         figures.path = "recompute" if prefill is None else "split"
-        figures.prefill, figures.decode, figures.transfer = prefill and prefill.name, decode.name, None
+        figures.prefill = None if prefill is None else prefill.name
+        figures.decode, figures.transfer = decode.name, None
         return Attempt(
             peers=fleet.peers,
             decode=decode,
@@ -117,7 +118,7 @@ class Generation:
             sampling=ask.sampling,
         )
 
-    async def _within_deadline(self, attempt: Attempt) -> AsyncIterator[int]:
+    async def _within_deadline(self, attempt: Attempt) -> AsyncGenerator[int, None]:
         """Raises TimeoutError when the next token does not come in time."""
         async with aclosing(attempt.events(self._expires)) as events:
             while True:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import httpx
 from pydantic import BaseModel, ValidationError
@@ -39,6 +39,7 @@ class StreamEnd:
     finish_reason: str
 
 
+Parsed = TypeVar("Parsed", bound=BaseModel)
 StreamEvent: TypeAlias = StreamedTokens | StreamEnd
 
 
@@ -69,7 +70,7 @@ class Peers:
         with contextlib.suppress(PeerError, httpx.HTTPError):
             await self._post(f"{url}/v1/abort", call, timeout=_ABORT_SECONDS)
 
-    async def generate(self, url: str, call: GenerateCall) -> AsyncIterator[StreamEvent]:
+    async def generate(self, url: str, call: GenerateCall) -> AsyncGenerator[StreamEvent, None]:
         """Ends after StreamEnd. Raises PeerError, also when the stream breaks off."""
         body = call.model_dump_json()
         try:
@@ -124,7 +125,7 @@ def _object(body: bytes) -> dict[str, Any]:
     return value
 
 
-def _parse(kind: type[Any], value: object) -> Any:
+def _parse(kind: type[Parsed], value: object) -> Parsed:
     try:
         return kind.model_validate(value)
     except ValidationError as error:
