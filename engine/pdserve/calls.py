@@ -63,11 +63,12 @@ class AbortCall(_Call):
 
 
 class PrefillFigures(_Call):
-    """Seconds: from the first frame's sending to COMPLETE; computing; waiting for the engine."""
+    """Seconds: the link busy with this request; what of that came after computing; computing; waiting for the engine."""
 
     frames: int
     kv_bytes: int
     kv_seconds: float
+    kv_exposed_seconds: float
     prefill_seconds: float
     queue_seconds: float
 
