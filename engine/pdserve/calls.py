@@ -63,7 +63,7 @@ class AbortCall(_Call):
 
 
 class PrefillFigures(_Call):
-    """Seconds: the link busy with this request; what of that came after computing; computing; waiting for the engine."""
+    """Seconds: on the link; on the link after computing had ended; computing; waiting for the engine."""
 
     frames: int
     kv_bytes: int
