@@ -106,7 +106,7 @@ def test_blocks_return_when_a_request_is_aborted_at_any_stage(pair: Pair) -> Non
 
 
 def test_what_cannot_ever_fit_is_refused_and_what_may_fit_later_waits(model: LoadedModel) -> None:
-    with Pair(model, block_tokens=BLOCK, memory_bytes=200 << 10, max_waiting=1) as pair:
+    with Pair(model, block_tokens=BLOCK, memory_bytes=100 << 10, max_waiting=1) as pair:
         capacity = pair.cache.capacity_tokens
         soon = time.monotonic() + 0.3
         with pytest.raises(TooLong, match="KV cache"):
