@@ -6,7 +6,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from pdctl.commands import help_topics
+from pdctl.commands import help_topics, model
 from pdctl.errors import PdError
 
 PANELS = ("Start", "Diagnose", "Operate", "Develop")
@@ -53,6 +53,7 @@ def _options(
     pass
 
 
+app.add_typer(model.app, name="model", rich_help_panel="Start")
 app.add_typer(help_topics.app, name="help", rich_help_panel="Develop")
 
 
