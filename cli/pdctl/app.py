@@ -6,7 +6,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from pdctl.commands import help_topics, model
+from pdctl.commands import down, help_topics, logs, model, status, up
 from pdctl.errors import PdError
 
 PANELS = ("Start", "Diagnose", "Operate", "Develop")
@@ -53,7 +53,11 @@ def _options(
     pass
 
 
+app.command("up", rich_help_panel="Start")(up.up)
 app.add_typer(model.app, name="model", rich_help_panel="Start")
+app.command("status", rich_help_panel="Operate")(status.status)
+app.command("logs", rich_help_panel="Operate")(logs.logs)
+app.command("down", rich_help_panel="Operate")(down.down)
 app.add_typer(help_topics.app, name="help", rich_help_panel="Develop")
 
 
