@@ -137,8 +137,7 @@ def _running(spec: DeploymentSpec, local: LocalSupervisor, lines: StageLines) ->
 def _require_same(spec: DeploymentSpec, devices: dict[Role, tuple[str, str]], running: Snapshot) -> None:
     record = running.record
     wanted = {
-        "model": spec.model
-        and (str(record.model) if spec.model in (record.model_name, str(record.model)) else spec.model),
+        "model": spec.model and models.located(spec.model),
         "dtype": spec.dtype,
         "host": spec.router.host,
         "port": spec.router.port or None,

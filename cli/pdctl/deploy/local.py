@@ -109,7 +109,9 @@ class LocalSupervisor:
             return Stopped([], [])
         status = snapshot.status
         named = {role: unit.process for role, unit in status.units.items() if unit.process} if status else {}
-        alive = [(role, named[role]) for role in STOP_ORDER if role in named and named[role].alive]
+        alive: list[tuple[str, ProcessId]] = [
+            (role, named[role]) for role in STOP_ORDER if role in named and named[role].alive
+        ]
         if status and status.supervisor and status.supervisor.alive:
             alive.append(("supervisor", status.supervisor))
             # It stops its units in order. What it leaves, or left when it was killed, carries the run's mark.

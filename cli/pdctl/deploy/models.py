@@ -33,6 +33,14 @@ def resolve(model: str | None, say: Callable[[str], None]) -> ServedModel:
         return ServedModel(embedded.fetch(wanted, cache_dir(), say), wanted.name)
 
 
+def located(model: str) -> str:
+    """Where the model named stands or would stand; nothing is fetched or checked."""
+    from pdserve import embedded
+
+    found = embedded.find(model)
+    return str(Path(model).expanduser().absolute() if found is None else found.directory(cache_dir()))
+
+
 def check_directory(path: Path) -> None:
     """Raises UsageError, naming what is missing, unless `path` looks like a Hugging Face model directory."""
     if not path.is_dir():

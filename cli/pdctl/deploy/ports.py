@@ -1,5 +1,6 @@
 """TCP ports: free ones to use, and who holds a busy one."""
 
+import errno
 import socket
 
 import psutil
@@ -46,7 +47,9 @@ def holder(port: int) -> str | None:
     """`pid 4711 (nginx)` of a listener on this port; None when it cannot be read."""
     try:
         listeners = [
-            c for c in psutil.net_connections("tcp") if c.status == psutil.CONN_LISTEN and c.laddr.port == port
+            c
+            for c in psutil.net_connections("tcp")
+            if c.status == psutil.CONN_LISTEN and c.laddr and c.laddr.port == port
         ]
     except psutil.Error:
         return None
@@ -64,8 +67,6 @@ class PortTaken(OSError):
 
 
 def _why_not(host: str, port: int) -> OSError | None:
-    import errno
-
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind, protocol) as probe:

@@ -66,9 +66,7 @@ def prompts(tokenizer: Path, block_tokens: int, chunk_tokens: int) -> list[list[
 def cache_file(record: Record) -> Path:
     """Where the known tokens of this deployment are kept."""
     parts = {
-        "files": [
-            [f.name, f.stat().st_size, f.stat().st_mtime_ns] for f in sorted(record.model.iterdir()) if f.is_file()
-        ],
+        "files": [_stamp(file) for file in sorted(record.model.iterdir()) if file.is_file()],
         "lengths": [record.block_tokens, record.chunk_tokens, ANSWER_TOKENS],
         "passage": _PASSAGE,
         "dtype": record.dtype,
@@ -135,6 +133,12 @@ def _read(answer: bytes, asked: list[list[int]]) -> Known:
         return Known(model_digest=document["model_digest"], runs=runs)
     except (ValueError, KeyError, TypeError) as error:
         raise ReferenceFailed(f"the one-process run answered something else: {error}") from error
+
+
+def _stamp(file: Path) -> tuple[str, int, int]:
+    """A file that changed has another size or time; reading the weights would take too long for every start."""
+    stat = file.stat()
+    return file.name, stat.st_size, stat.st_mtime_ns
 
 
 def _cpu() -> str:

@@ -1,10 +1,10 @@
-"""`pdctl status`: one view of a deployment, from its record, the supervisor's last word and the processes themselves."""
+"""What `pdctl status` says of a deployment: its record, the supervisor's last word, and the processes themselves."""
 
 import time
 from typing import Any
 
 from pdctl.deploy.local import Snapshot
-from pdctl.deploy.state import ROLES
+from pdctl.deploy.state import ROLES, Role
 from pdctl.exit_codes import ExitCode
 
 SCHEMA = "pdctl.status/1"
@@ -51,7 +51,7 @@ def _phase(snapshot: Snapshot) -> tuple[str, str | None]:
     return "lost", "its supervisor is gone without a word: killed, or the machine was restarted"
 
 
-def _unit(snapshot: Snapshot, role: Any, now: float) -> dict[str, Any]:
+def _unit(snapshot: Snapshot, role: Role, now: float) -> dict[str, Any]:
     planned = snapshot.record.unit(role)
     unit = snapshot.status.units.get(role) if snapshot.status else None
     process = unit.process if unit and unit.process and unit.process.alive else None

@@ -4,6 +4,8 @@ import os
 import sys
 from typing import Any
 
+from pydantic import BaseModel
+
 from pdctl.deploy.process import RUN_VARIABLE
 from pdctl.deploy.state import ROLES, Record, Role, StateDir, write_private
 
@@ -19,7 +21,7 @@ def write_configs(state: StateDir, record: Record) -> None:
     """Writes the three files, validated by the engine's own schema so that an error shows before anything starts."""
     from pdserve.config import DecodeConfig, PrefillConfig, RouterConfig
 
-    schemas = {"prefill": PrefillConfig, "decode": DecodeConfig, "router": RouterConfig}
+    schemas: dict[Role, type[BaseModel]] = {"prefill": PrefillConfig, "decode": DecodeConfig, "router": RouterConfig}
     for role in ROLES:
         config = schemas[role].model_validate(_config(state, record, role))
         write_private(state.config(role), config.model_dump_json(indent=2) + "\n")

@@ -1,4 +1,4 @@
-"""One line a stage, with seconds. On a terminal the last line is alive; elsewhere a long wait speaks up now and then."""
+"""One line a stage, with seconds. On a terminal the last one is alive; elsewhere a long wait speaks up at times."""
 
 import os
 from typing import TextIO
