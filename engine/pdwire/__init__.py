@@ -1,1 +1,58 @@
 """The KV contract and its wire format: values, frames and a state machine. No sockets, no files, no torch."""
+
+from pdwire.compat import Conversion, FieldVerdict, Outcome, Side, Verdict, verdict
+from pdwire.dtypes import DType
+from pdwire.errors import ChecksumMismatch, IncompatiblePeer, LocalProtocolError, RemoteProtocolError, WireError
+from pdwire.frames import (
+    Abort,
+    AbortCode,
+    Bye,
+    Complete,
+    Credit,
+    FirstToken,
+    Frame,
+    Hello,
+    Kind,
+    LayerFrame,
+    Part,
+    Ping,
+    Role,
+)
+from pdwire.limits import MAX_CONTROL_BYTES, MAX_FRAME_TOKENS, Limits
+from pdwire.record import PROTOCOL_VERSION, CompatRecord
+from pdwire.validate import CONNECTION, REQUEST_BYTES
+
+__all__ = [
+    "CONNECTION",
+    "MAX_CONTROL_BYTES",
+    "MAX_FRAME_TOKENS",
+    "PROTOCOL_VERSION",
+    "REQUEST_BYTES",
+    "Abort",
+    "AbortCode",
+    "Bye",
+    "ChecksumMismatch",
+    "CompatRecord",
+    "Complete",
+    "Conversion",
+    "Credit",
+    "DType",
+    "FieldVerdict",
+    "FirstToken",
+    "Frame",
+    "Hello",
+    "IncompatiblePeer",
+    "Kind",
+    "LayerFrame",
+    "Limits",
+    "LocalProtocolError",
+    "Outcome",
+    "Part",
+    "Ping",
+    "RemoteProtocolError",
+    "Role",
+    "Side",
+    "Verdict",
+    "WireError",
+    "verdict",
+]
