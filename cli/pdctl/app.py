@@ -6,7 +6,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from pdctl.commands import down, help_topics, logs, model, status, up
+from pdctl.commands import demo, down, help_topics, logs, model, status, up
 from pdctl.errors import PdError
 
 PANELS = ("Start", "Diagnose", "Operate", "Develop")
@@ -53,6 +53,7 @@ def _options(
     pass
 
 
+app.command("demo", rich_help_panel="Start")(demo.demo)
 app.command("up", rich_help_panel="Start")(up.up)
 app.add_typer(model.app, name="model", rich_help_panel="Start")
 app.command("status", rich_help_panel="Operate")(status.status)

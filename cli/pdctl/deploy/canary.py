@@ -1,24 +1,15 @@
 """Readiness: known tokens, asked through the real path (router → prefill → KV → decode), and bytes that did cross."""
 
 import time
-from collections.abc import Sequence
 
 from pdctl.deploy.control import CallFailed, CanaryAnswer, Control
 from pdctl.deploy.reference import Known, KnownRun
 from pdctl.deploy.state import CanaryStatus
+from pdserve.reference import NEAR_TIE, ReferenceRun, first_difference
 
 # A first difference counts as equal only where the reference itself was this close to choosing otherwise, in log
-# probability. float32: measured rounding differences are below 1e-5. The half types round with the shape of the
-# batch; in bfloat16 a correct split run was seen to flip at a gap of 0.25.
-TIE = {"float32": 1e-4, "float16": 5e-2, "bfloat16": 0.5}
-
-
-def first_difference(expected: Sequence[int], got: Sequence[int]) -> int | None:
-    """Index of the first token that differs or is missing; None when the two are equal."""
-    for index, (one, other) in enumerate(zip(expected, got, strict=False)):
-        if one != other:
-            return index
-    return None if len(expected) == len(got) else min(len(expected), len(got))
+# probability. The half types round with the shape of the batch: in bfloat16 a correct run was seen to flip at 0.25.
+TIE = {"float32": NEAR_TIE, "float16": 5e-2, "bfloat16": 0.5}
 
 
 def judge(run: KnownRun, answer: CanaryAnswer, dtype: str) -> str | None:
@@ -26,8 +17,8 @@ def judge(run: KnownRun, answer: CanaryAnswer, dtype: str) -> str | None:
     figures = answer.figures
     if figures.get("path") != "split" or not figures.get("kv_bytes"):
         return f"no KV crossed from prefill to decode (path `{figures.get('path')}`, {figures.get('kv_bytes')} bytes)"
-    at = first_difference(run.tokens, answer.token_ids)
-    if at is None or (at < len(run.margins) and at < len(answer.token_ids) and run.margins[at] < TIE[dtype]):
+    at = first_difference(ReferenceRun(run.tokens, run.margins), answer.token_ids)
+    if at is None or (at < min(len(run.margins), len(answer.token_ids)) and run.margins[at] < TIE[dtype]):
         return None
     return (
         f"wrong tokens for a prompt of {len(run.prompt)}: token {at} differs; "

@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict
 from pdctl.deploy import leash
 from pdctl.deploy.state import Record, write_private
 from pdctl.paths import cache_dir
+from pdserve.reference import ReferenceRun
 
 ANSWER_TOKENS = 8
 _PASSAGE = (
@@ -87,22 +88,39 @@ def cached(record: Record) -> Known | None:
 
 
 async def compute(record: Record, environment: dict[str, str], log: Path) -> Known:
-    """Runs the model in one process of its own and keeps the answer. Raises ReferenceFailed; cancelling ends it."""
+    """Runs the canary's prompts in one process and keeps the answer. Raises ReferenceFailed; cancelling ends it."""
     asked = prompts(record.model / "tokenizer.json", record.block_tokens, record.chunk_tokens)
-    request = json.dumps({"runs": [{"token_ids": ids, "max_tokens": ANSWER_TOKENS} for ids in asked]})
-    unit = record.unit("prefill")
-    command = [sys.executable, "-m", "pdserve", "reference", "--model", str(record.model)]
-    command += ["--dtype", record.dtype, "--threads", str(unit.threads)]
-    answer = await _run(command, request.encode(), environment, log)
-    known = _read(answer, asked)
+    requests = [{"token_ids": ids, "max_tokens": ANSWER_TOKENS, "ignore_eos": True} for ids in asked]
+    digest, answers = await ask(record, requests, environment, log)
+    runs = [
+        KnownRun(prompt=prompt, tokens=answer.token_ids, margins=answer.margins)
+        for prompt, answer in zip(asked, answers, strict=True)
+    ]
+    known = Known(model_digest=digest, runs=runs)
     file = cache_file(record)
     file.parent.mkdir(parents=True, exist_ok=True)
     write_private(file, known.model_dump_json() + "\n")
     return known
 
 
+async def ask(
+    record: Record, requests: list[dict[str, Any]], environment: dict[str, str], log: Path
+) -> tuple[str, list[ReferenceRun]]:
+    """The model's digest, and its answers to the requests (docs/engine.md) in one process. Raises ReferenceFailed."""
+    command = [sys.executable, "-m", "pdserve", "reference", "--model", str(record.model)]
+    command += ["--dtype", record.dtype, "--threads", str(record.unit("prefill").threads)]
+    answer = await _run(command, json.dumps({"runs": requests}).encode(), environment, log)
+    try:
+        document: dict[str, Any] = json.loads(answer)
+        runs = [ReferenceRun(run["token_ids"], run["margins"]) for run in document["runs"]]
+        if len(runs) != len(requests):
+            raise ValueError(f"{len(runs)} answers to {len(requests)} requests")
+        return document["model_digest"], runs
+    except (ValueError, KeyError, TypeError) as error:
+        raise ReferenceFailed(f"the one-process run answered something else: {error}") from error
+
+
 async def _run(command: list[str], request: bytes, environment: dict[str, str], log: Path) -> bytes:
-    on_linux = sys.platform == "linux"
     with log.open("ab") as errors:
         process = await asyncio.create_subprocess_exec(
             *command,
@@ -110,7 +128,7 @@ async def _run(command: list[str], request: bytes, environment: dict[str, str], 
             stdout=asyncio.subprocess.PIPE,
             stderr=errors,
             env=environment,
-            preexec_fn=leash.die_with_parent() if on_linux else None,
+            preexec_fn=leash.die_with_parent() if sys.platform == "linux" else None,
         )
     try:
         answer, _ = await process.communicate(request)
@@ -121,18 +139,6 @@ async def _run(command: list[str], request: bytes, environment: dict[str, str], 
     if process.returncode != 0:
         raise ReferenceFailed(f"the one-process run exited with status {process.returncode}")
     return answer
-
-
-def _read(answer: bytes, asked: list[list[int]]) -> Known:
-    try:
-        document: dict[str, Any] = json.loads(answer)
-        runs = [
-            KnownRun(prompt=prompt, tokens=run["token_ids"], margins=run["margins"])
-            for prompt, run in zip(asked, document["runs"], strict=True)
-        ]
-        return Known(model_digest=document["model_digest"], runs=runs)
-    except (ValueError, KeyError, TypeError) as error:
-        raise ReferenceFailed(f"the one-process run answered something else: {error}") from error
 
 
 def _stamp(file: Path) -> tuple[str, int, int]:
