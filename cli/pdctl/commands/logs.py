@@ -30,10 +30,11 @@ def logs(
     def show(unit: str, line: str) -> None:
         typer.echo(line if role else f"{unit:<10} | {line}")
 
-    # Lines written between the two steps would be lost, so that following starts before the tail is read.
-    stream = local.follow(names) if follow else iter(())
+    # The tail ends where following begins: no line is lost between the two, and none comes twice.
+    ends = local.log_ends(names)
     for each in names:
-        for line in local.tail(each, lines):
+        for line in local.tail(each, lines, ends[each]):
             show(each, line)
-    for each, line in stream:
-        show(each, line)
+    if follow:
+        for each, line in local.follow(ends):
+            show(each, line)

@@ -59,14 +59,15 @@ def crossed(figures: dict[str, Any]) -> str:
     if figures.get("path") != "split":
         return f"crossed    nothing: the answer came by `{figures.get('path')}`"
     rate = figures["kv_gb_per_s"]
+    gap_p50_ms, gap_max_ms = figures["itl_p50_seconds"] * 1e3, figures["itl_max_seconds"] * 1e3
     return "\n".join(
         [
             f"crossed    {figures['prompt_tokens']} tokens x {figures['layers']} layers, {figures['frames']} frames, "
             f"{figures['kv_bytes']:,} bytes of KV in {figures['kv_seconds'] * 1e3:.1f} ms"
             + (f" ({rate:.2f} GB/s)" if rate is not None else ""),
             f"           from {figures['prefill']} to {figures['decode']}",
-            f"first token after {figures['ttft_seconds'] * 1e3:.0f} ms, then {figures['completion_tokens']} tokens, "
-            f"{figures['itl_p50_seconds'] * 1e3:.1f} ms apart (median; longest {figures['itl_max_seconds'] * 1e3:.1f} ms)",
+            f"answered   {figures['completion_tokens']} tokens: TTFT {figures['ttft_seconds'] * 1e3:.0f} ms, "
+            f"inter-token latency {gap_p50_ms:.1f} ms (median), {gap_max_ms:.1f} ms (longest)",
         ]
     )
 
@@ -84,22 +85,21 @@ def compare(one_process: ReferenceRun, pair: list[int]) -> tuple[bool, str]:
 
 
 def _ask(record: Record, messages: list[dict[str, str]], max_tokens: int, out: TextIO) -> Answer:
-    import httpx
     import openai
 
-    client = openai.OpenAI(
+    client: Any = openai.OpenAI(
         base_url=f"{record.endpoint}/v1",
         api_key="none needed",
         timeout=_ANSWER_DEADLINE_S,
         max_retries=0,
         # A proxy of the environment does not know this host's loopback address.
-        http_client=httpx.Client(trust_env=False),
+        http_client=openai.DefaultHttpxClient(trust_env=False),
     )
     answer = Answer()
     try:
         stream = client.chat.completions.create(
             model=record.model_name,
-            messages=messages,  # type: ignore[arg-type]
+            messages=messages,
             max_tokens=max_tokens,
             temperature=0,
             stream=True,

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -58,9 +58,17 @@ class Supervisor(Protocol):
         """Removes what was written about a deployment that has been stopped, except its logs."""
         ...
 
-    def tail(self, unit: str, lines: int) -> list[str]: ...
+    def tail(self, unit: str, lines: int, end: int | None = None) -> list[str]:
+        """The last lines of a unit's log before byte `end`, oldest first."""
+        ...
 
-    def follow(self, names: list[str]) -> Iterator[tuple[str, str]]: ...
+    def log_ends(self, names: list[str]) -> dict[str, int]:
+        """Where each log ends now, in bytes."""
+        ...
+
+    def follow(self, ends: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+        """(unit, line) for what is written after those ends; never ends."""
+        ...
 
 
 class LocalSupervisor:
@@ -124,11 +132,14 @@ class LocalSupervisor:
     def forget(self) -> None:
         self.state.forget()
 
-    def tail(self, unit: str, lines: int) -> list[str]:
-        return logs.tail(self.state.log(unit), lines)
+    def tail(self, unit: str, lines: int, end: int | None = None) -> list[str]:
+        return logs.tail(self.state.log(unit), lines, end)
 
-    def follow(self, names: list[str]) -> Iterator[tuple[str, str]]:
-        return logs.follow({name: self.state.log(name) for name in names})
+    def log_ends(self, names: list[str]) -> dict[str, int]:
+        return {name: logs.size(self.state.log(name)) for name in names}
+
+    def follow(self, ends: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+        return logs.follow({name: self.state.log(name) for name in ends}, ends)
 
     def _supervised(self) -> bool:
         if self._daemon is not None and self._daemon.poll() is None:

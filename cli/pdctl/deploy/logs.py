@@ -6,6 +6,7 @@ bounds the file: a full one is copied aside and cut to nothing, which append mod
 
 import os
 import shutil
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -34,25 +35,33 @@ def rotate(log: Path, max_bytes: int = MAX_BYTES, keep: int = KEEP) -> bool:
     return True
 
 
-def tail(log: Path, lines: int) -> list[str]:
-    """The last lines of the log and, where those are too few, of its newest predecessor; [] when there is none."""
-    found = _tail_of(log, lines)
+def size(log: Path) -> int:
+    """Bytes in the log now; 0 when there is none."""
+    try:
+        return log.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def tail(log: Path, lines: int, end: int | None = None) -> list[str]:
+    """The last lines before byte `end`, also from the newest predecessor where the log has too few; [] for no log."""
+    found = _tail_of(log, lines, end)
     if len(found) < lines:
-        found = _tail_of(_numbered(log, 1), lines - len(found)) + found
+        found = _tail_of(_numbered(log, 1), lines - len(found), None) + found
     return found
 
 
-def follow(logs: Mapping[str, Path], poll_s: float = 0.2) -> Iterator[tuple[str, str]]:
-    """(unit, line) for every line written from now on, in all logs; never ends. A cut log is read from its start."""
-    offsets = {unit: _size(path) for unit, path in logs.items()}
+def follow(logs: Mapping[str, Path], ends: Mapping[str, int], poll_s: float = 0.2) -> Iterator[tuple[str, str]]:
+    """(unit, line) for everything written after byte `ends[unit]`; never ends. A cut log is read from its start."""
+    offsets = dict(ends)
     pending = dict.fromkeys(logs, b"")
     while True:
         quiet = True
         for unit, path in logs.items():
-            size = _size(path)
-            if size < offsets[unit]:
+            now = size(path)
+            if now < offsets[unit]:
                 offsets[unit], pending[unit] = 0, b""
-            if size == offsets[unit]:
+            if now == offsets[unit]:
                 continue
             quiet = False
             with path.open("rb") as file:
@@ -73,20 +82,12 @@ def _numbered(log: Path, number: int) -> Path:
     return log.with_name(f"{log.name}.{number}")
 
 
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
-
-
-def _tail_of(path: Path, lines: int) -> list[str]:
+def _tail_of(path: Path, lines: int, end: int | None) -> list[str]:
     if lines <= 0:
         return []
     try:
         with path.open("rb") as file:
-            end = file.seek(0, os.SEEK_END)
-            start, data = end, b""
+            start, data = min(file.seek(0, os.SEEK_END), sys.maxsize if end is None else end), b""
             while start > 0 and data.count(b"\n") <= lines:
                 step = min(1 << 16, start)
                 start -= step
