@@ -96,7 +96,7 @@ def verify(model: EmbeddedModel, cache: Path) -> None:
     """Reads every file against its recorded sha256. Raises ModelUnavailable, naming the file that differs."""
     directory = model.directory(cache)
     for name, entry in _manifest(directory)["files"].items():
-        if _sha256(directory / name) != entry["sha256"]:
+        if sha256(directory / name) != entry["sha256"]:
             raise ModelUnavailable(
                 f"`{directory / name}` is not what was converted",
                 detail="its sha256 differs from the one recorded when it was written",
@@ -219,7 +219,7 @@ def _run(argv: list[str], deadline_s: float) -> subprocess.CompletedProcess[str]
 
 
 def _write_manifest(model: EmbeddedModel, directory: Path) -> None:
-    files = {path.name: {"bytes": path.stat().st_size, "sha256": _sha256(path)} for path in sorted(directory.iterdir())}
+    files = {path.name: {"bytes": path.stat().st_size, "sha256": sha256(path)} for path in sorted(directory.iterdir())}
     manifest = {
         "schema": "pdctl.model/1",
         "name": model.name,
@@ -235,7 +235,8 @@ def _manifest(directory: Path) -> dict[str, dict[str, dict[str, object]]]:
     return manifest
 
 
-def _sha256(path: Path) -> str:
+def sha256(path: Path) -> str:
+    """Hex digest of a file's content."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -21,7 +21,9 @@ def up(
     foreground: bool = typer.Option(False, help="Stay, and take the deployment down with this command."),
 ) -> None:
     """Deploy the engines, wait until a canary with known tokens has passed, and print the endpoint."""
+    import signal
     import sys
+    import time
 
     from pdctl.deploy import bringup, spec
     from pdctl.errors import UsageError
@@ -46,7 +48,16 @@ def up(
     }
     lines = StageLines(sys.stderr)
     wanted = spec.load(file, flags)
+    # A service manager's stop is to roll back and take down just as Ctrl-C does.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     if foreground:
         bringup.stay_up(wanted, lines, announce=typer.echo)
+        return
+    began = time.monotonic()
+    result = bringup.bring_up(wanted, lines)
+    if result.started:
+        lines.say(f"ready after {time.monotonic() - began:.1f} s: {result.record.model_name}")
     else:
-        typer.echo(bringup.bring_up(wanted, lines).record.endpoint + "/v1")
+        since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(result.since))
+        lines.say(f"deployment `{wanted.name}` is ready since {since}; nothing to do")
+    typer.echo(result.record.endpoint + "/v1")
