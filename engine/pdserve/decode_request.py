@@ -47,10 +47,10 @@ class Work:
 
 @dataclass
 class DecodeRequest:
-    """tokens:
+    """From its reservation on.
 
-    prompt and answer so far. computed: how many of them have KV in the cache. deadline: monotonic, until the first
-    token.
+    tokens: prompt and answer so far. computed: how many of them have KV in the cache. deadline: `time.monotonic()`
+    seconds, until the first token.
     """
 
     request: bytes

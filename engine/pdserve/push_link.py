@@ -17,10 +17,12 @@ from dataclasses import dataclass, field
 
 from pdserve.logs import log
 from pdserve.transport.base import KvSender, TransferFailed, Transport
-from pdwire import CompatRecord, FirstToken, IncompatiblePeer, LayerFrame
+from pdwire import AbortCode, CompatRecord, FirstToken, IncompatiblePeer, LayerFrame
 
 # Decode peers of one prefill process. More addresses than this are restarts of the same few peers.
 _MAX_LINKS = 64
+# Failures after which the connection is as good as before.
+_OF_ONE_REQUEST = (AbortCode.CANCELLED, AbortCode.REFUSED, AbortCode.CHECKSUM)
 
 
 @dataclass
@@ -99,7 +101,8 @@ class PushLink:
                 step(self._connected(transfer.deadline), transfer)
             except (TransferFailed, IncompatiblePeer) as error:
                 log("transfer_failed", request=transfer.request.hex(), peer=self._address, reason=str(error))
-                self._disconnect()
+                if not (isinstance(error, TransferFailed) and error.code in _OF_ONE_REQUEST):
+                    self._disconnect()
                 transfer.done.set_exception(error)
             except Exception as error:  # the thread serves other requests too
                 log("transfer_crashed", request=transfer.request.hex(), peer=self._address, reason=repr(error))

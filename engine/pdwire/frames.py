@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from pdwire.dtypes import DType
 from pdwire.errors import LocalProtocolError
-from pdwire.limits import MAX_FRAME_TOKENS, Limits
+from pdwire.limits import MAX_FRAME_TOKENS, Offer
 from pdwire.record import CompatRecord
 from pdwire.validate import CONNECTION, finite, integer, request_id, text
 
@@ -33,6 +33,10 @@ class Kind(IntEnum):
     CREDIT = 6
     PING = 7
     BYE = 8
+
+
+CONNECTION_KINDS = frozenset({Kind.HELLO, Kind.CREDIT, Kind.PING, Kind.BYE})
+"""Kinds that never speak for one request."""
 
 
 class Part(IntEnum):
@@ -78,7 +82,7 @@ class Hello:
 
     role: Role
     record: CompatRecord
-    limits: Limits
+    offer: Offer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,34 +21,26 @@ _SIZES = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What one end of a connection allows. Times in seconds.
+class Offer:
+    """What one end announces in HELLO; the other keeps to it.
 
-    max_frame_bytes: the longest frame it takes, header included.
+    max_frame_bytes: the longest frame it takes, head included.
     credit_bytes: KV frame bytes that may be on their way to it, not yet landed. At least one longest frame.
     max_requests: unfinished requests on one connection.
-    idle_s: silence after which it gives the connection up; announced, and the peer pings three times as often.
-    hello_s: from the first byte of the connection to both HELLOs. frame_s: from a frame's first byte to its last.
-    request_s: between two frames of one request. complete_s: from FIRST_TOKEN to its COMPLETE.
-    abort_s: from an ABORT to the peer's own.
+    idle_s: seconds of silence after which it gives the connection up; the other speaks three times as often.
     """
 
     max_frame_bytes: int = 64 << 20
     credit_bytes: int = 128 << 20
     max_requests: int = 4096
     idle_s: float = 15.0
-    hello_s: float = 5.0
-    frame_s: float = 10.0
-    request_s: float = 60.0
-    complete_s: float = 10.0
-    abort_s: float = 5.0
 
     def __post_init__(self) -> None:
         for name, (low, high) in _SIZES.items():
             integer(name, getattr(self, name), low, high)
         for field in fields(self):
-            if field.name.endswith("_s") and not 0.01 <= finite(field.name, getattr(self, field.name)) <= 86_400:
-                raise LocalProtocolError(f"{field.name} must be 0.01 to 86400 s: {getattr(self, field.name)!r}")
+            if field.name.endswith("_s"):
+                _seconds(field.name, getattr(self, field.name))
         if self.credit_bytes < self.max_frame_bytes:
             raise LocalProtocolError(
                 f"credit_bytes must cover one frame of {self.max_frame_bytes} bytes: {self.credit_bytes!r}"
@@ -56,5 +48,35 @@ class Limits:
 
     @property
     def ping_s(self) -> float:
-        """How often a peer with this idle_s wants to hear from us."""
+        """How often the end that announced this wants to hear something."""
         return self.idle_s / 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits(Offer):
+    """The whole of what one end allows: its offer, and the deadlines, in seconds, that it keeps to itself.
+
+    hello_s: from the start of the connection to both HELLOs. frame_s: from a frame's first byte to its last.
+    request_s: between two frames of one request. complete_s: from FIRST_TOKEN to its COMPLETE.
+    abort_s: from an ABORT to the peer's own.
+    """
+
+    hello_s: float = 5.0
+    frame_s: float = 10.0
+    request_s: float = 60.0
+    complete_s: float = 10.0
+    abort_s: float = 5.0
+
+    @property
+    def offer(self) -> Offer:
+        return Offer(**{field.name: getattr(self, field.name) for field in fields(Offer)})
+
+    @property
+    def tick_s(self) -> float:
+        """How often a connection must look at the clock so that no deadline is noticed much too late."""
+        return min(self.ping_s, self.request_s / 4, self.complete_s / 4, self.abort_s / 4, 1.0)
+
+
+def _seconds(name: str, value: object) -> None:
+    if not 0.01 <= finite(name, value) <= 86_400:
+        raise LocalProtocolError(f"{name} must be 0.01 to 86400 s: {value!r}")

@@ -8,8 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import Enum
+from typing import TypeVar
 
 from pdwire.errors import LocalProtocolError, RemoteProtocolError
+
+E = TypeVar("E", bound=Enum)
 
 REQUEST_BYTES = 16
 CONNECTION = bytes(REQUEST_BYTES)
@@ -45,6 +49,13 @@ def text(name: str, value: object, longest: int, *, empty: bool = False) -> str:
     if not value.isprintable() or not (value or empty):
         raise LocalProtocolError(f"{name} must be printable{'' if empty else ' and not empty'}: {value!r}")
     return value
+
+
+def member(name: str, enum: type[E], value: object) -> E:
+    try:
+        return enum(value)
+    except ValueError:
+        raise LocalProtocolError(f"unknown {name}: {value!r}") from None
 
 
 def request_id(value: object) -> bytes:
