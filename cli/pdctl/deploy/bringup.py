@@ -135,14 +135,16 @@ def _running(spec: DeploymentSpec, local: LocalSupervisor, lines: StageLines) ->
 
 
 def _require_same(spec: DeploymentSpec, devices: dict[Role, tuple[str, str]], running: Snapshot) -> None:
+    """What was asked for by name must be what runs; a default asks for nothing."""
     record = running.record
+    asked = spec.router.model_fields_set
     wanted = {
         "model": spec.model and models.located(spec.model),
         "dtype": spec.dtype,
-        "host": spec.router.host,
-        "port": spec.router.port or None,
-        "prefill": devices["prefill"][0],
-        "decode": devices["decode"][0],
+        "host": spec.router.host if "host" in asked else None,
+        "port": spec.router.port or None if "port" in asked else None,
+        "prefill": spec.pools.prefill.kind and devices["prefill"][0],
+        "decode": spec.pools.decode.kind and devices["decode"][0],
     }
     stands = {
         "model": str(record.model),

@@ -62,6 +62,8 @@ class Supervisor:
         with suppress(asyncio.CancelledError, Exception):
             await work
         self._enter("stopping", failed)
+        # A server that stops waits for connections that are open.
+        await self._control.close()
         for role in units.STOP_ORDER:
             await self._keepers[role].stop(units.STOP_GRACE_S)
         rotation.cancel()
@@ -257,10 +259,7 @@ async def _main(state: StateDir, record: Record) -> int:
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signum, supervisor.request_stop)
-    try:
-        return await supervisor.run()
-    finally:
-        await control.close()
+    return await supervisor.run()
 
 
 def main(root: Path) -> int:
