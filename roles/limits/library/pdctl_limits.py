@@ -7,7 +7,8 @@ DOCUMENTATION = r"""
 module: pdctl_limits
 short_description: Compare the limits of logins and services with the wanted ones
 description:
-  - A login is a PAM session of root made by su(1); a service gets the defaults of the running systemd manager.
+  - A login is a PAM session of root made by su(1); a service is a transient unit made by systemd-run(1).
+  - "`systemctl show` repeats what was asked: where the kernel refuses, only a process of the unit shows what holds."
 options:
   memlock:
     description: KiB, or unlimited.
@@ -22,7 +23,7 @@ author: pdctl
 
 RETURN = r"""
 results:
-  description: "One record a limit: key, wanted, live, outcome (kept or refused), message."
+  description: "One record a limit: key, wanted, live, outcome (kept or refused), errno, errno_name, message."
   returned: always
   type: list
 problems:
@@ -31,45 +32,47 @@ problems:
   type: list
 """
 
+import errno
+import os
+import resource
+
 from ansible.module_utils.basic import AnsibleModule
 
-LOGIN = {"memlock": ("Sl", "Hl"), "nofile": ("Sn", "Hn")}
-SERVICE = {"memlock": "DefaultLimitMEMLOCK", "nofile": "DefaultLimitNOFILE"}
+FLAGS = {"memlock": ("Sl", "Hl"), "nofile": ("Sn", "Hn")}
+RESOURCES = {"memlock": (resource.RLIMIT_MEMLOCK, 1024), "nofile": (resource.RLIMIT_NOFILE, 1)}
+SCRIPT = "; ".join("ulimit -%s" % flag for pair in FLAGS.values() for flag in pair)
+SESSIONS = {
+    "login": ["su", "-s", "/bin/sh", "root", "-c", SCRIPT],
+    "service": ["systemd-run", "--quiet", "--wait", "--collect", "--pipe", "/bin/sh", "-c", SCRIPT],
+}
 
 
-def compare(key, wanted, live, said):
-    record = {"key": key, "wanted": wanted, "live": live, "outcome": "kept"}
+def kernel_refusal(limit, wanted):
+    """errno with which the kernel refuses `wanted` to root of this node, or None. Raises the limit of this process."""
+    number, unit = RESOURCES[limit]
+    value = resource.RLIM_INFINITY if wanted == "unlimited" else int(wanted) * unit
+    try:
+        resource.setrlimit(number, (value, value))
+    except ValueError:
+        # What CPython makes of EPERM; EINVAL cannot be, since both bounds are equal.
+        return errno.EPERM
+    except OSError as error:
+        return error.errno
+    return None
+
+
+def judge(session, limit, bound, wanted, live, said):
+    record = {"key": "%s %s %s" % (session, bound, limit), "wanted": wanted, "live": live, "outcome": "kept"}
     if live is None:
         return dict(record, outcome="refused", message="could not be read: %s" % (said or "no output"))
-    if live != wanted:
-        return dict(record, outcome="refused", message="another drop-in or the kernel wins")
-    return record
-
-
-def login_limits(module):
-    """{limit: {soft, hard}} as ulimit prints them, and what su said."""
-    flags = [flag for pair in LOGIN.values() for flag in pair]
-    script = "; ".join("ulimit -%s" % flag for flag in flags)
-    _code, printed, said = module.run_command(["su", "-s", "/bin/sh", "root", "-c", script])
-    values = dict(zip(flags, printed.split()))
-    return {name: [values.get(flag) for flag in pair] for name, pair in LOGIN.items()}, said.strip()
-
-
-def service_limits(module):
-    """{limit: [soft, hard]} in the units of ulimit, and what systemctl said."""
-    names = [name + suffix for name in SERVICE.values() for suffix in ("Soft", "")]
-    _code, printed, said = module.run_command(["systemctl", "show", "--property", ",".join(names)])
-    values = dict(line.split("=", 1) for line in printed.splitlines() if "=" in line)
-
-    def value(limit, name):
-        shown = values.get(name)
-        if shown in (None, ""):
-            return None
-        if shown in ("infinity", "18446744073709551615"):
-            return "unlimited"
-        return str(int(shown) // 1024) if limit == "memlock" else shown
-
-    return {limit: [value(limit, name + "Soft"), value(limit, name)] for limit, name in SERVICE.items()}, said.strip()
+    if live == wanted:
+        return record
+    number = kernel_refusal(limit, wanted)
+    if number is None:
+        return dict(record, outcome="refused", message="another drop-in gives another value")
+    name = errno.errorcode.get(number, str(number))
+    message = "setrlimit: %s (%s)" % (os.strerror(number), name)
+    return dict(record, outcome="refused", errno=number, errno_name=name, message=message)
 
 
 def main():
@@ -78,10 +81,12 @@ def main():
         supports_check_mode=True,
     )
     results = []
-    for kind, (limits, said) in (("login", login_limits(module)), ("service", service_limits(module))):
-        for limit, pair in limits.items():
-            for bound, live in zip(("soft", "hard"), pair):
-                results.append(compare("%s %s %s" % (kind, bound, limit), module.params[limit], live, said))
+    for session, command in SESSIONS.items():
+        _code, printed, said = module.run_command(command)
+        values = iter(printed.split())
+        for limit in FLAGS:
+            for bound in ("soft", "hard"):
+                results.append(judge(session, limit, bound, module.params[limit], next(values, None), said.strip()))
     module.exit_json(changed=False, results=results, problems=[r for r in results if r["outcome"] != "kept"])
 
 

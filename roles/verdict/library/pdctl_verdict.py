@@ -35,7 +35,8 @@ from ansible.module_utils.basic import AnsibleModule
 
 
 def line(problem):
-    asked = " (wanted %s, live %s)" % (problem["wanted"], problem.get("live")) if problem.get("wanted") is not None else ""
+    live = ", live %s" % problem["live"] if problem.get("live") is not None else ""
+    asked = " (wanted %s%s)" % (problem["wanted"], live) if problem.get("wanted") is not None else ""
     return "%s: %s %s%s: %s" % (
         problem["role"],
         problem["key"],
