@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-
 from tests.lab.commands import run
 
 BASE = Path("/run/pdctl-lab")

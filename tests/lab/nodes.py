@@ -50,7 +50,15 @@ class Node:
     def ssh(self, command: str, *, user: str = "root", timeout_s: float = 30.0) -> str:
         """stdout of `command` in a fresh login, under the node's own locale."""
         return self.lab.run(
-            *("ssh", "-i", str(self.lab.key), "-o", f"UserKnownHostsFile={self.lab.known_hosts}", "-o", "BatchMode=yes"),
+            *(
+                "ssh",
+                "-i",
+                str(self.lab.key),
+                "-o",
+                f"UserKnownHostsFile={self.lab.known_hosts}",
+                "-o",
+                "BatchMode=yes",
+            ),
             *("-o", "ConnectTimeout=5", "-o", "ControlPath=none", "-F", "none", f"{user}@{self.address}", command),
             timeout_s=timeout_s,
         )
@@ -98,15 +106,11 @@ class Lab:
             raise RuntimeError(f"{error}\n{consoles}") from error
         return booted
 
-    def run(
-        self, *command: str, timeout_s: float = 60.0, environment: Mapping[str, str] | None = None
-    ) -> str:
+    def run(self, *command: str, timeout_s: float = 60.0, environment: Mapping[str, str] | None = None) -> str:
         """stdout of `command` run in the controller's namespace; see `commands.run`."""
         return run("ip", "netns", "exec", self.controller, *self._with(environment), *command, timeout_s=timeout_s)
 
-    def start(
-        self, *command: str, environment: Mapping[str, str] | None = None
-    ) -> subprocess.Popen[str]:
+    def start(self, *command: str, environment: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
         """`command` in the controller's namespace, its streams piped; it is ended with the lab at the latest."""
         argv = ["ip", "netns", "exec", self.controller, *self._with(environment), *command]
         process = subprocess.Popen(
@@ -118,7 +122,12 @@ class Lab:
     def _with(self, environment: Mapping[str, str] | None) -> Sequence[str]:
         """Own home, state and cache; no locale of whoever runs the tests, since ssh would carry it to the node."""
         home = self.known_hosts.parent.parent
-        own = {"HOME": str(home), "XDG_STATE_HOME": f"{home}/state", "XDG_CACHE_HOME": f"{home}/cache", "PATH": os.environ["PATH"]}
+        own = {
+            "HOME": str(home),
+            "XDG_STATE_HOME": f"{home}/state",
+            "XDG_CACHE_HOME": f"{home}/cache",
+            "PATH": os.environ["PATH"],
+        }
         return ["env", "-i", *(f"{key}={value}" for key, value in (own | dict(environment or {})).items())]
 
     def _boot(self, name: str, base: Path, prepare: Preparation | None) -> Node:
@@ -154,7 +163,15 @@ class Lab:
 
     def _start_container(self, name: str, namespace: str, folder: Path) -> None:
         command = (
-            *("systemd-nspawn", "--quiet", "--directory", str(folder / "root"), "--boot", "--register=no", "--keep-unit"),
+            *(
+                "systemd-nspawn",
+                "--quiet",
+                "--directory",
+                str(folder / "root"),
+                "--boot",
+                "--register=no",
+                "--keep-unit",
+            ),
             *("--console=pipe", f"--network-namespace-path=/run/netns/{namespace}"),
             *(f"--machine={namespace}", f"--hostname={name}"),
         )

@@ -6,15 +6,14 @@ import shutil
 from pathlib import Path
 
 from platformdirs import user_cache_path
-
 from tests.lab.commands import run
 
 PACKAGES = (
-    "systemd systemd-sysv dbus libpam-systemd udev kmod procps iproute2 iputils-ping ethtool pciutils openssh-server "
-    "python3 python3-apt locales "
+    *("systemd", "systemd-sysv", "dbus", "libpam-systemd", "udev", "kmod", "procps", "locales"),
+    *("iproute2", "iputils-ping", "ethtool", "pciutils", "openssh-server", "python3", "python3-apt"),
     # What the policy asks of an RDMA node: the lab has no route to a mirror.
-    "rdma-core ibverbs-providers ibverbs-utils infiniband-diags perftest"
-).split()
+    *("rdma-core", "ibverbs-providers", "ibverbs-utils", "infiniband-diags", "perftest"),
+)
 _OPTIONS = (
     "--variant=minbase",
     "--aptopt=Acquire::Languages none",

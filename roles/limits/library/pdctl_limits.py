@@ -1,7 +1,11 @@
 #!/usr/bin/python
 """Reads back which limits a new login and a new service get on this node."""
 
-from __future__ import annotations
+import errno
+import os
+import resource
+
+from ansible.module_utils.basic import AnsibleModule
 
 DOCUMENTATION = r"""
 module: pdctl_limits
@@ -32,15 +36,9 @@ problems:
   type: list
 """
 
-import errno
-import os
-import resource
-
-from ansible.module_utils.basic import AnsibleModule
-
 FLAGS = {"memlock": ("Sl", "Hl"), "nofile": ("Sn", "Hn")}
 RESOURCES = {"memlock": (resource.RLIMIT_MEMLOCK, 1024), "nofile": (resource.RLIMIT_NOFILE, 1)}
-SCRIPT = "; ".join("ulimit -%s" % flag for pair in FLAGS.values() for flag in pair)
+SCRIPT = "; ".join(f"ulimit -{flag}" for pair in FLAGS.values() for flag in pair)
 SESSIONS = {
     "login": ["su", "-s", "/bin/sh", "root", "-c", SCRIPT],
     "service": ["systemd-run", "--quiet", "--wait", "--collect", "--pipe", "/bin/sh", "-c", SCRIPT],
@@ -62,16 +60,16 @@ def kernel_refusal(limit, wanted):
 
 
 def judge(session, limit, bound, wanted, live, said):
-    record = {"key": "%s %s %s" % (session, bound, limit), "wanted": wanted, "live": live, "outcome": "kept"}
+    record = {"key": f"{session} {bound} {limit}", "wanted": wanted, "live": live, "outcome": "kept"}
     if live is None:
-        return dict(record, outcome="refused", message="could not be read: %s" % (said or "no output"))
+        return dict(record, outcome="refused", message=f"could not be read: {said or 'no output'}")
     if live == wanted:
         return record
     number = kernel_refusal(limit, wanted)
     if number is None:
         return dict(record, outcome="refused", message="another drop-in gives another value")
     name = errno.errorcode.get(number, str(number))
-    message = "setrlimit: %s (%s)" % (os.strerror(number), name)
+    message = f"setrlimit: {os.strerror(number)} ({name})"
     return dict(record, outcome="refused", errno=number, errno_name=name, message=message)
 
 

@@ -1,13 +1,16 @@
 #!/usr/bin/python
 """Picks the first wanted locale that this node has, and proves it with `locale charmap`."""
 
-from __future__ import annotations
+import os
+
+from ansible.module_utils.basic import AnsibleModule
 
 DOCUMENTATION = r"""
 module: pdctl_locale
 short_description: Choose a locale that exists
 description:
-  - "`locale charmap` under a missing locale exits 0 and prints ANSI_X3.4-1968; only an exact charmap and silence prove one."
+  - "`locale charmap` under a missing locale exits 0 and prints ANSI_X3.4-1968."
+  - Only the exact charmap and a silent error stream prove a locale.
 options:
   candidates:
     description: Locale names in order of preference.
@@ -31,10 +34,6 @@ tried:
   returned: always
   type: list
 """
-
-import os
-
-from ansible.module_utils.basic import AnsibleModule
 
 
 def normalised(name):
@@ -61,7 +60,9 @@ def main():
     tried = []
     for name in module.params["candidates"]:
         _code, printed, said = run(["charmap"], name)
-        tried.append({"name": name, "listed": normalised(name) in listed, "charmap": printed.strip(), "said": said.strip()})
+        tried.append(
+            {"name": name, "listed": normalised(name) in listed, "charmap": printed.strip(), "said": said.strip()}
+        )
     proven = [t["name"] for t in tried if t["listed"] and t["charmap"] == module.params["charmap"] and not t["said"]]
     module.exit_json(changed=False, chosen=proven[0] if proven else None, tried=tried)
 

@@ -1,7 +1,10 @@
 #!/usr/bin/python
 """Loads kernel modules that this kernel has, and says which it does not have."""
 
-from __future__ import annotations
+import platform
+from pathlib import Path
+
+from ansible.module_utils.basic import AnsibleModule
 
 DOCUMENTATION = r"""
 module: pdctl_modules
@@ -26,11 +29,6 @@ available:
   type: list
 """
 
-import os
-import platform
-
-from ansible.module_utils.basic import AnsibleModule
-
 
 def main():
     module = AnsibleModule(
@@ -40,12 +38,12 @@ def main():
     results = []
     for name in module.params["names"]:
         record = {"key": name, "outcome": "kept"}
-        if os.path.isdir("/sys/module/" + name.replace("-", "_")):
+        if Path("/sys/module", name.replace("-", "_")).is_dir():
             results.append(record)
             continue
         code, _out, said = module.run_command([modprobe, "--dry-run", name]) if modprobe else (1, "", "no modprobe")
         if code != 0:
-            message = "kernel %s has no module %s: %s" % (platform.release(), name, said.strip())
+            message = f"kernel {platform.release()} has no module {name}: {said.strip()}"
             results.append(dict(record, outcome="absent", message=message))
             continue
         if not module.check_mode:

@@ -1,7 +1,7 @@
 #!/usr/bin/python
 """Says which systemd units exist on this node and in what state they are."""
 
-from __future__ import annotations
+from ansible.module_utils.basic import AnsibleModule
 
 DOCUMENTATION = r"""
 module: pdctl_units
@@ -26,19 +26,17 @@ problems:
   type: list
 """
 
-from ansible.module_utils.basic import AnsibleModule
-
 
 def look(module, name):
     code, printed, said = module.run_command(["systemctl", "show", "--property=LoadState,ActiveState", "--", name])
     state = dict(line.split("=", 1) for line in printed.splitlines() if "=" in line)
     record = {"key": name, "load_state": state.get("LoadState"), "active_state": state.get("ActiveState")}
     if code != 0 or not state:
-        return dict(record, outcome="refused", message="systemctl: %s" % (said.strip() or "no answer"))
+        return dict(record, outcome="refused", message=f"systemctl: {said.strip() or 'no answer'}")
     if record["load_state"] == "not-found":
         return dict(record, outcome="absent", message="no such unit on this node")
     if record["load_state"] != "loaded" or record["active_state"] == "failed":
-        message = "is %s, %s" % (record["load_state"], record["active_state"])
+        message = f"is {record['load_state']}, {record['active_state']}"
         return dict(record, outcome="refused", message=message)
     return dict(record, outcome="kept")
 

@@ -1,7 +1,11 @@
 #!/usr/bin/python
 """Finds yum and dnf, and names every non-ASCII byte of their configuration by file, line and column."""
 
-from __future__ import annotations
+import re
+import unicodedata
+from pathlib import Path
+
+from ansible.module_utils.basic import AnsibleModule
 
 DOCUMENTATION = r"""
 module: pdctl_yum
@@ -25,7 +29,9 @@ tools:
   returned: always
   type: list
 found:
-  description: "One record a place: file, line, column (1 is the first byte), bytes, character (name, or null when not UTF-8), comment."
+  description:
+    - "One record a place: file, line, column (1 is the first byte), bytes, character, comment."
+    - character is the name of the first one, or null when the bytes are not UTF-8.
   returned: always
   type: list
 unread:
@@ -33,12 +39,6 @@ unread:
   returned: always
   type: list
 """
-
-import glob
-import re
-import unicodedata
-
-from ansible.module_utils.basic import AnsibleModule
 
 # A file of a package manager is small; what is larger is no such file.
 LARGEST_FILE = 1 << 20
@@ -69,20 +69,21 @@ def main():
     )
     tools = [path for path in (module.get_bin_path("dnf"), module.get_bin_path("yum")) if path]
     found, unread = [], []
-    for path in sorted({name for pattern in module.params["patterns"] for name in glob.glob(pattern)}):
+    root = Path("/")
+    for path in sorted({path for pattern in module.params["patterns"] for path in root.glob(pattern.lstrip("/"))}):
         try:
-            with open(path, "rb") as stream:
+            with path.open("rb") as stream:
                 content = stream.read(LARGEST_FILE)
         except OSError as error:
-            unread.append({"file": path, "message": str(error)})
+            unread.append({"file": str(path), "message": str(error)})
             continue
         for line, column, data, comment in list(places(content))[: module.params["most"]]:
             found.append(
                 {
-                    "file": path,
+                    "file": str(path),
                     "line": line,
                     "column": column,
-                    "bytes": " ".join("0x%02x" % byte for byte in data[:8]),
+                    "bytes": " ".join(f"0x{byte:02x}" for byte in data[:8]),
                     "character": character(data),
                     "comment": comment,
                 }

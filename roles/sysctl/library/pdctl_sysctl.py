@@ -1,7 +1,13 @@
 #!/usr/bin/python
 """Writes kernel parameters to /proc/sys and reads each one back; says for every key what the kernel made of it."""
 
-from __future__ import annotations
+import errno
+import os
+import re
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from ansible.module_utils.basic import AnsibleModule
 
 DOCUMENTATION = r"""
 module: pdctl_sysctl
@@ -32,19 +38,11 @@ problems:
   type: list
 """
 
-import errno
-import fnmatch
-import glob
-import os
-import re
-
-from ansible.module_utils.basic import AnsibleModule
-
-PROC = "/proc/sys"
+PROC = Path("/proc/sys")
 # sysctl.d(5): the same file name in an earlier directory hides it in a later one; then all sort by name.
 DROP_INS = ("/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d")
 # The `default` entry of the neighbour table only seeds interfaces that appear later (kernel neigh_copy_dflt_parms).
-NEIGHBOUR_DEFAULT = re.compile(r"^net/(ipv[46])/neigh/default/(?!gc_)(\w+)$")
+NEIGHBOUR_DEFAULT = re.compile(r"^(net/ipv[46]/neigh)/default/(?!gc_)(\w+)$")
 
 
 def path_of(key):
@@ -58,31 +56,26 @@ def words(text):
 
 
 def read(path):
-    with open(os.path.join(PROC, path), encoding="utf-8") as stream:
-        return words(stream.read())
+    return words((PROC / path).read_text(encoding="utf-8"))
 
 
 def write(path, value):
     """One write(2), so that its errno is the kernel's answer to this value."""
-    descriptor = os.open(os.path.join(PROC, path), os.O_WRONLY)
+    descriptor = os.open(str(PROC / path), os.O_WRONLY)
     try:
-        os.write(descriptor, (value + "\n").encode())
+        os.write(descriptor, f"{value}\n".encode())
     finally:
         os.close(descriptor)
 
 
 def failure(outcome, error, doing):
     name = errno.errorcode.get(error.errno, str(error.errno))
-    return {
-        "outcome": outcome,
-        "errno": error.errno,
-        "errno_name": name,
-        "message": "%s: %s (%s)" % (doing, os.strerror(error.errno), name),
-    }
+    message = f"{doing}: {os.strerror(error.errno)} ({name})"
+    return {"outcome": outcome, "errno": error.errno, "errno_name": name, "message": message}
 
 
 def apply(path, wanted, check_mode):
-    """Bring one key to its value. Pure but for /proc/sys; touches nothing in check mode."""
+    """Bring one key to its value, or in check mode say what would come of it."""
     record = {"key": path, "wanted": wanted, "before": None, "live": None, "outcome": "kept"}
     try:
         record["before"] = record["live"] = read(path)
@@ -92,9 +85,12 @@ def apply(path, wanted, check_mode):
     if record["live"] == wanted:
         return record
     if check_mode:
-        if os.access(os.path.join(PROC, path), os.W_OK):
-            return dict(record, outcome="changed")
-        return dict(record, outcome="refused", message="not writable here")
+        try:
+            # Opening asks for permission and changes nothing.
+            os.close(os.open(str(PROC / path), os.O_WRONLY))
+        except OSError as error:
+            return dict(record, **failure("refused", error, "opening"))
+        return dict(record, outcome="changed")
     try:
         write(path, wanted)
     except OSError as error:
@@ -102,11 +98,11 @@ def apply(path, wanted, check_mode):
     record["live"] = read(path)
     if record["live"] == wanted:
         return dict(record, outcome="changed")
-    return dict(record, outcome="clamped", message="the kernel took the write and shows %s" % record["live"])
+    return dict(record, outcome="clamped", message=f"the kernel took the write and shows {record['live']}")
 
 
 def targets(settings):
-    """(path, wanted, subject) of every key, and of every interface that a neighbour default does not reach."""
+    """(path, wanted) of every key, and of every interface that a neighbour default does not reach."""
     for key, value in settings.items():
         if value is None:
             continue
@@ -114,41 +110,40 @@ def targets(settings):
         yield path, words(value)
         template = NEIGHBOUR_DEFAULT.match(path)
         if template:
-            for entry in sorted(glob.glob("%s/net/%s/neigh/*/%s" % (PROC, template.group(1), template.group(2)))):
-                interface = os.path.relpath(entry, PROC)
+            for entry in sorted(PROC.glob(f"{template.group(1)}/*/{template.group(2)}")):
+                interface = str(entry.relative_to(PROC))
                 if interface != path:
                     yield interface, words(value)
 
 
-def later_values(record_path):
+def later_values(record):
     """Settings that sysctl.d applies after the record: [(pattern, value, file, line)]."""
     visible = {}
     for folder in reversed(DROP_INS):
-        for path in glob.glob(os.path.join(folder, "*.conf")):
-            visible[os.path.basename(path)] = path
+        visible.update({path.name: path for path in Path(folder).glob("*.conf")})
     found = []
     for name in sorted(visible):
-        if name <= os.path.basename(record_path):
+        if name <= Path(record).name:
             continue
         try:
-            with open(visible[name], encoding="utf-8", errors="replace") as stream:
-                lines = stream.read().splitlines()
+            lines = visible[name].read_text(encoding="utf-8", errors="replace").splitlines()
         except OSError:
+            # A link to nothing sets nothing.
             continue
         for number, line in enumerate(lines, 1):
             setting = re.match(r"^\s*-?\s*([^#;=\s][^=]*?)\s*=\s*(.*?)\s*$", line)
             if setting:
-                found.append((path_of(setting.group(1)), words(setting.group(2)), visible[name], number))
+                found.append((path_of(setting.group(1)), words(setting.group(2)), str(visible[name]), number))
     return found
 
 
 def overridden(path, wanted, later):
     """The record of the last later drop-in that gives `path` another value at boot, or None."""
-    matching = [entry for entry in later if fnmatch.fnmatchcase(path, entry[0])]
+    matching = [entry for entry in later if fnmatchcase(path, entry[0])]
     if not matching or matching[-1][1] == wanted:
         return None
     _pattern, value, name, line = matching[-1]
-    message = "%s:%d sets %s at boot, after the record" % (name, line, value)
+    message = f"{name}:{line} sets {value} at boot, after the record"
     return {"key": path, "wanted": wanted, "live": value, "outcome": "overridden", "message": message}
 
 
@@ -167,7 +162,10 @@ def main():
         # Reported in the notation of the policy; an interface with a dot in its name keeps its slashes.
         if "." not in result["key"]:
             result["key"] = result["key"].replace("/", ".")
-    moved = [r for r in results if r["outcome"] == "changed" or (r["outcome"] == "clamped" and r["live"] != r["before"])]
+    moved = [
+        r for r in results if r["outcome"] == "changed" or (r["outcome"] == "clamped" and r["live"] != r["before"])
+    ]
+    shown = "wanted" if module.check_mode else "live"
     module.exit_json(
         changed=bool(moved),
         results=results,
@@ -175,8 +173,8 @@ def main():
         diff={
             "before_header": "/proc/sys",
             "after_header": "/proc/sys",
-            "before": "".join("%s = %s\n" % (r["key"], r["before"]) for r in moved),
-            "after": "".join("%s = %s\n" % (r["key"], r["wanted"] if module.check_mode else r["live"]) for r in moved),
+            "before": "".join(f"{r['key']} = {r['before']}\n" for r in moved),
+            "after": "".join(f"{r['key']} = {r[shown]}\n" for r in moved),
         },
     )
 

@@ -1,14 +1,16 @@
 #!/usr/bin/python
 """Ends a host's play: fails it when the node refused anything, with one line for each refusal."""
 
-from __future__ import annotations
+from ansible.module_utils.basic import AnsibleModule
 
 DOCUMENTATION = r"""
 module: pdctl_verdict
 short_description: Fail a host for the settings that it refused
 options:
   problems:
-    description: "Records of what could not be done: role, key, outcome, and where known wanted, live, errno_name, message."
+    description:
+      - "Records of what could not be done: role, key, outcome, message."
+      - Where known also wanted, live, errno and errno_name.
     type: list
     elements: dict
     required: true
@@ -31,19 +33,11 @@ notices:
   type: list
 """
 
-from ansible.module_utils.basic import AnsibleModule
-
 
 def line(problem):
-    live = ", live %s" % problem["live"] if problem.get("live") is not None else ""
-    asked = " (wanted %s%s)" % (problem["wanted"], live) if problem.get("wanted") is not None else ""
-    return "%s: %s %s%s: %s" % (
-        problem["role"],
-        problem["key"],
-        problem["outcome"],
-        asked,
-        problem.get("message") or "no reason given",
-    )
+    live = f", live {problem['live']}" if problem.get("live") is not None else ""
+    asked = f" (wanted {problem['wanted']}{live})" if problem.get("wanted") is not None else ""
+    return f"{problem['role']}: {problem['key']} {problem['outcome']}{asked}: {problem['message']}"
 
 
 def main():
@@ -57,8 +51,8 @@ def main():
     problems, notices = module.params["problems"], module.params["notices"]
     result = {"changed": False, "problems": problems, "notices": notices}
     if problems:
-        summary = "%d setting(s) of the policy do not hold on this node:\n" % len(problems)
-        module.fail_json(msg=summary + "\n".join(line(problem) for problem in problems), **result)
+        lines = [f"{len(problems)} setting(s) of the policy do not hold on this node:", *map(line, problems)]
+        module.fail_json(msg="\n".join(lines), **result)
     module.exit_json(**result)
 
 
