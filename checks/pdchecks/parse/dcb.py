@@ -5,10 +5,10 @@ import json
 import re
 from typing import Any
 
-from pdchecks.evidence import Block
+from pdchecks.evidence import Block, words
 from pdchecks.facts.base import Fact
 from pdchecks.facts.qos import QosBuffer, QosDcbx, QosDscpMap, QosPfc, QosTrust
-from pdchecks.parse.reader import Reader, argument, runs, words
+from pdchecks.parse.reader import Reader, argument, runs
 from pdchecks.unknown import Unknown
 
 _PFC = re.compile(r"prio-pfc(?P<pairs>(?:\s+[0-7]:(?:on|off))+)")

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Callable
 
-from pdchecks.evidence import Block
+from pdchecks.evidence import Block, words
 from pdchecks.facts.base import Fact
 from pdchecks.facts.net import LinkSpeed, NicCounters, NicDriver, Offload, PauseFrames
-from pdchecks.parse.reader import Reader, given, looks_like, words
+from pdchecks.parse.reader import Reader, given, looks_like
 from pdchecks.unknown import Unknown
 
 _OPTIONS = {

@@ -3,10 +3,10 @@
 import json
 import re
 
-from pdchecks.evidence import Block
+from pdchecks.evidence import Block, words
 from pdchecks.facts.base import Fact
 from pdchecks.facts.net import Neighbour
-from pdchecks.parse.reader import Reader, looks_like, words
+from pdchecks.parse.reader import Reader, looks_like
 from pdchecks.unknown import Unknown
 
 _STATES = ("PERMANENT", "NOARP", "REACHABLE", "STALE", "NONE", "INCOMPLETE", "DELAY", "PROBE", "FAILED")

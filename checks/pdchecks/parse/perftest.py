@@ -2,10 +2,10 @@
 
 import re
 
-from pdchecks.evidence import Block
+from pdchecks.evidence import Block, words
 from pdchecks.facts.base import Fact
 from pdchecks.facts.perftest import PerftestRun
-from pdchecks.parse.reader import Reader, argument, looks_like, words
+from pdchecks.parse.reader import Reader, argument, looks_like
 from pdchecks.unknown import Unknown
 
 _TOOL = re.compile(r"(?:ib|raw_ethernet)_(?:write|read|send|atomic)?_?(?:bw|lat|burst_lat)")

@@ -4,10 +4,10 @@ import json
 import re
 from typing import Any
 
-from pdchecks.evidence import Block
+from pdchecks.evidence import Block, words
 from pdchecks.facts.base import Fact
 from pdchecks.facts.rdma import RdmaPort
-from pdchecks.parse.reader import Reader, given, looks_like, words
+from pdchecks.parse.reader import Reader, given, looks_like
 from pdchecks.unknown import Unknown
 
 _LINE = re.compile(

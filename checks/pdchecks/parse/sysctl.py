@@ -3,10 +3,10 @@ the kernel's reason: a network namespace lacks some, and a container may not rea
 
 import re
 
-from pdchecks.evidence import Block
+from pdchecks.evidence import Block, words
 from pdchecks.facts.base import Fact
 from pdchecks.facts.host import Sysctl
-from pdchecks.parse.reader import Reader, looks_like, words
+from pdchecks.parse.reader import Reader, looks_like
 from pdchecks.unknown import Unknown
 
 _PAIR = re.compile(r"(?P<key>[a-z][\w-]{0,31}(?:[./][\w.:@-]{1,64}){1,10}) = (?P<value>.{0,400})")
