@@ -1,1 +1,70 @@
 """The KV contract and its wire format: values, frames and a state machine. No sockets, no files, no torch."""
+
+from pdwire.compat import Conversion, FieldVerdict, Outcome, Side, Verdict, verdict
+from pdwire.connection import Connection, Incoming, Received, Sealed, seal
+from pdwire.dtypes import DType
+from pdwire.errors import ChecksumMismatch, IncompatiblePeer, LocalProtocolError, RemoteProtocolError, WireError
+from pdwire.frames import (
+    Abort,
+    AbortCode,
+    Bye,
+    Complete,
+    Credit,
+    FirstToken,
+    Frame,
+    Hello,
+    Kind,
+    LayerFrame,
+    Part,
+    Ping,
+    Role,
+)
+from pdwire.header import HEAD_BYTES
+from pdwire.limits import MAX_CONTROL_BYTES, MAX_FRAME_TOKENS, Limits, Offer
+from pdwire.record import PROTOCOL_VERSION, CompatRecord
+from pdwire.state import ConnectionState, RequestState
+from pdwire.validate import CONNECTION, REQUEST_BYTES
+
+__all__ = [
+    "CONNECTION",
+    "HEAD_BYTES",
+    "MAX_CONTROL_BYTES",
+    "MAX_FRAME_TOKENS",
+    "PROTOCOL_VERSION",
+    "REQUEST_BYTES",
+    "Abort",
+    "AbortCode",
+    "Bye",
+    "ChecksumMismatch",
+    "CompatRecord",
+    "Complete",
+    "Connection",
+    "ConnectionState",
+    "Conversion",
+    "Credit",
+    "DType",
+    "FieldVerdict",
+    "FirstToken",
+    "Frame",
+    "Hello",
+    "Incoming",
+    "IncompatiblePeer",
+    "Kind",
+    "LayerFrame",
+    "Limits",
+    "LocalProtocolError",
+    "Offer",
+    "Outcome",
+    "Part",
+    "Ping",
+    "Received",
+    "RemoteProtocolError",
+    "RequestState",
+    "Role",
+    "Sealed",
+    "Side",
+    "Verdict",
+    "WireError",
+    "seal",
+    "verdict",
+]

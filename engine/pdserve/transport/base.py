@@ -14,12 +14,16 @@ How it is meant to work, for one request on one pair:
 The sink is called from the transport's own threads, never concurrently for one request, possibly concurrently for
 different requests. It must not block beyond a lock: a slow sink stalls its connection. A transport never calls the
 sink for bytes that have not verified, apart from `place`, whose views are scratch until `landed`.
+
+Memory that `place` gave away is written to until `landed` for that frame or `aborted` for that request is called; only
+then may the engine use its blocks for something else. An engine that wants a request's blocks back earlier (the client
+went away, a lease ran out) calls `KvListener.abort` and heeds its answer.
 """
 
 from collections.abc import Sequence
 from typing import Protocol
 
-from pdwire import CompatRecord, FirstToken, LayerFrame
+from pdwire import AbortCode, CompatRecord, FirstToken, LayerFrame
 
 
 class KvRefused(Exception):
@@ -27,7 +31,14 @@ class KvRefused(Exception):
 
 
 class TransferFailed(Exception):
-    """The sender's end of it: the peer refused, broke off, or did not answer inside the deadline."""
+    """The sender's end of it: the peer refused, broke off, or did not answer inside the deadline.
+
+    code: says which. CANCELLED and REFUSED speak of this request alone; after the others another peer may do better.
+    """
+
+    def __init__(self, message: str, code: AbortCode = AbortCode.INTERNAL) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class KvSink(Protocol):
@@ -61,7 +72,17 @@ class KvListener(Protocol):
         """What a sender connects to; it travels in tickets. Shape: `tcp://127.0.0.1:7101`."""
         ...
 
-    def close(self) -> None: ...
+    def abort(self, request: bytes, reason: str) -> bool:
+        """The engine no longer wants it: tells the sender, and drops what is still on its way.
+
+        True: a frame of it is just being written; `aborted` will be called when its memory is free. False: nothing of
+        it is being written, and nothing will be unless `place` agrees to it again; `aborted` will not be called.
+        """
+        ...
+
+    def close(self) -> None:
+        """Says goodbye to every sender. Unfinished requests are `aborted`; afterwards the sink is not called."""
+        ...
 
 
 class KvSender(Protocol):
@@ -77,9 +98,11 @@ class KvSender(Protocol):
         *,
         deadline: float,
     ) -> None:
-        """Sends one frame. body: byte views, together exactly the frame's body. They may be reused on return.
+        """Sends one frame. body: contiguous views, together exactly the frame's body; free for reuse on return.
 
-        deadline: `time.monotonic()` seconds. Raises TransferFailed; the request is then aborted at the peer.
+        deadline: `time.monotonic()` seconds. Raises TransferFailed; the request is then aborted at the peer, and every
+        later call for it fails at once. A frame of which a part is sent is not cut off by the deadline, since that
+        would cost the other requests their connection: it has the transport's own, short, frame deadline to finish.
         """
         ...
 
@@ -98,9 +121,15 @@ class Transport(Protocol):
     name: str
 
     def listen(self, host: str, port: int, record: CompatRecord, sink: KvSink) -> KvListener:
-        """Binds and accepts in the background. Raises OSError when the port is taken."""
+        """Binds and accepts in the background. host: one address of this host; port 0: any free one.
+
+        Raises OSError when the port is taken, ValueError for an address that means every interface.
+        """
         ...
 
     def connect(self, address: str, record: CompatRecord, *, deadline: float) -> KvSender:
-        """Connects and shakes hands. Raises IncompatiblePeer (pdwire) with the verdict, or TransferFailed."""
+        """Connects and shakes hands. address: of a ticket.
+
+        Raises IncompatiblePeer (pdwire) with the verdict, or TransferFailed.
+        """
         ...

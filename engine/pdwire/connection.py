@@ -1,0 +1,394 @@
+"""One end of a connection, without the connection: what to write, what was read, and whether both are in order.
+
+Writing: `send(seal(frame, body))` gives the buffers to write, the body's own among them, uncopied. Sealing reads the
+body once for the checksum and needs no lock; `send` is where the order of frames is decided.
+
+Reading: `begin(64 bytes)` checks the head against all that was negotiated and says how many bytes follow. The caller
+takes them wherever they belong, shows each piece to `update`, and `finish` verifies the checksum and gives the frame.
+`feed` and `next_event` do the same over plain bytes.
+
+After each frame, and every `limits.tick_s`, the caller sends what `owed()` returns and asks `overdue()`.
+Not thread-safe. Times are those of `clock`, in seconds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass
+
+from pdwire import bodies
+from pdwire.compat import Conversion, Verdict, verdict
+from pdwire.errors import ChecksumMismatch, IncompatiblePeer, LocalProtocolError, RemoteProtocolError
+from pdwire.frames import (
+    KIND_OF,
+    Abort,
+    AbortCode,
+    Complete,
+    Credit,
+    FirstToken,
+    Frame,
+    Hello,
+    Kind,
+    LayerFrame,
+    Ping,
+    Role,
+)
+from pdwire.header import HEAD_BYTES, Buffer, Checksum, Head, read_head, write_control_head, write_layer_head
+from pdwire.limits import MAX_CONTROL_BYTES, Limits, Offer
+from pdwire.record import CompatRecord
+from pdwire.state import (
+    CONNECTION,
+    CONNECTION_DEADLINE,
+    OWN_ABORT,
+    REQUEST,
+    REQUEST_DEADLINE,
+    ConnectionState,
+    RequestState,
+    advance,
+)
+from pdwire.validate import CONNECTION as WHOLE_CONNECTION
+from pdwire.validate import authored_by_peer
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """A frame as it goes out. buffers: the head, then the body's own buffers."""
+
+    frame: Frame
+    buffers: tuple[Buffer, ...]
+    length: int
+
+
+def seal(frame: Frame, body: Sequence[Buffer] = ()) -> Sealed:
+    """body: of a LayerFrame, contiguous, together exactly its body_bytes. Raises LocalProtocolError."""
+    if isinstance(frame, LayerFrame):
+        pieces = tuple(memoryview(piece).cast("B") for piece in body)
+        size = sum(piece.nbytes for piece in pieces)
+        if size != frame.body_bytes:
+            raise LocalProtocolError(f"body of {frame} must have {frame.body_bytes} bytes: {size}")
+        return Sealed(frame, (write_layer_head(frame, pieces), *pieces), HEAD_BYTES + size)
+    encoded = bodies.encode(frame)
+    length = HEAD_BYTES + len(encoded)
+    kind = KIND_OF[type(frame)]
+    if length > MAX_CONTROL_BYTES:
+        raise LocalProtocolError(f"{kind.name.lower()} must have at most {MAX_CONTROL_BYTES} bytes: {length}")
+    return Sealed(frame, (write_control_head(kind, _request(frame), encoded) + encoded,), length)
+
+
+def _request(frame: Frame) -> bytes:
+    match frame:
+        case LayerFrame() | FirstToken() | Complete() | Abort():
+            return frame.request
+        case _:
+            return WHOLE_CONNECTION
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """What `next_event` gives. body: the bytes of a LayerFrame, else empty."""
+
+    frame: Frame
+    body: bytes = b""
+
+
+class Incoming:
+    """A frame whose head has passed and whose body is being read."""
+
+    __slots__ = ("_checksum", "_connection", "_control", "head")
+
+    def __init__(self, connection: Connection, head: Head, raw: Buffer) -> None:
+        self._connection = connection
+        self._checksum = Checksum(raw)
+        self._control = bytearray()
+        self.head = head
+
+    @property
+    def layer(self) -> LayerFrame | None:
+        """Set when the body is KV, which the caller stores; a control body is kept here."""
+        return self.head.layer
+
+    @property
+    def wanted(self) -> bool:
+        """False once the frame's request is aborted: its body is read and dropped."""
+        return self._connection.request_state(self.head.request) is not OWN_ABORT[self._connection.role]
+
+    def update(self, piece: Buffer) -> None:
+        """The next bytes of the body, in order."""
+        self._checksum.update(piece)
+        if self.head.layer is None:
+            self._control += piece
+
+    def finish(self) -> Frame:
+        """All body bytes have been shown. The frame now counts.
+
+        Raises ChecksumMismatch for a LAYER, RemoteProtocolError, or IncompatiblePeer for a HELLO.
+        """
+        return self._connection._finish(self.head, self._checksum.value, bytes(self._control))
+
+
+class Connection:
+    """One end. can: what our engine converts, so that the verdict need not refuse it."""
+
+    def __init__(
+        self,
+        role: Role,
+        record: CompatRecord,
+        limits: Limits | None = None,
+        *,
+        can: Set[Conversion] = frozenset(),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.role = role
+        self.record = record
+        self.limits = limits or Limits()
+        self.state = ConnectionState.START
+        self.peer: Hello | None = None
+        self.verdict: Verdict | None = None
+        self._can = can
+        self._clock = clock
+        self._requests: dict[bytes, tuple[RequestState, float]] = {}
+        self._echoes: list[Abort] = []
+        self._layer_bytes = 0
+        """Of KV frames, sent or received, whichever our role does."""
+        self._granted = self.limits.credit_bytes if role is Role.DECODE else 0
+        self._heard = self._spoke = self._started = clock()
+        self._buffer = bytearray()
+        self._incoming: Incoming | None = None
+
+    @property
+    def hello(self) -> Hello:
+        """Ours."""
+        return Hello(role=self.role, record=self.record, offer=self.limits.offer)
+
+    def request_state(self, request: bytes) -> RequestState:
+        return self._requests.get(request, (RequestState.IDLE, 0.0))[0]
+
+    @property
+    def requests(self) -> dict[bytes, RequestState]:
+        """Those that are not idle."""
+        return {request: state for request, (state, _) in self._requests.items()}
+
+    # Writing.
+
+    @property
+    def credit(self) -> int:
+        """KV frame bytes that prefill may still send."""
+        return self._granted - self._layer_bytes
+
+    def send(self, sealed: Sealed) -> tuple[Buffer, ...]:
+        """The buffers to write, whole and before those of a later call. On LocalProtocolError nothing has changed."""
+        frame = sealed.frame
+        if isinstance(frame, LayerFrame):
+            self._check_layer(frame, sealed.length, self._peer_offer(), LocalProtocolError)
+        elif isinstance(frame, Hello) and frame != self.hello:
+            raise LocalProtocolError("hello must carry this side's own record and offer")
+        self._advance(self.role, frame, LocalProtocolError)
+        if isinstance(frame, LayerFrame):
+            self._layer_bytes += sealed.length
+        elif isinstance(frame, Credit):
+            self._granted = frame.total
+        self._spoke = self._clock()
+        return sealed.buffers
+
+    def owed(self) -> list[Frame]:
+        """What the protocol now asks of us: answers to ABORT, new credit, a sign of life. Send each at once."""
+        frames: list[Frame] = [
+            echo for echo in self._echoes if self.request_state(echo.request) is OWN_ABORT[self.role.peer]
+        ]
+        self._echoes.clear()
+        if self.state is ConnectionState.OPEN:
+            window = self.limits.credit_bytes
+            if self.role is Role.DECODE and self._granted - self._layer_bytes <= window - window // 4:
+                frames.append(Credit(total=self._layer_bytes + window))
+            if not frames and self._clock() - self._spoke >= self._peer_offer().ping_s:
+                frames.append(Ping())
+        return frames
+
+    # Reading.
+
+    def begin(self, raw: Buffer) -> Incoming:
+        """raw: the 64 bytes of a head. Raises RemoteProtocolError; nothing was allocated on the peer's word."""
+        try:
+            head = read_head(raw)
+            self._check_head(head)
+        except RemoteProtocolError:
+            self.state = ConnectionState.BROKEN
+            raise
+        self._heard = self._clock()
+        return Incoming(self, head, raw)
+
+    def _check_head(self, head: Head) -> None:
+        if head.kind is Kind.ABORT and head.request == WHOLE_CONNECTION:
+            return
+        kind = head.kind.name.lower()
+        if advance(CONNECTION, self.state, self.role.peer, head.kind) is None:
+            raise RemoteProtocolError(f"{self.role.peer} may not say {kind} while the connection is {self.state.value}")
+        if head.request != WHOLE_CONNECTION:
+            self._next_request_state(self.role.peer, head.request, head.kind, RemoteProtocolError)
+        if head.layer is not None:
+            self._check_layer(head.layer, head.length, self.limits, RemoteProtocolError)
+
+    def _finish(self, head: Head, checksum: int, body: bytes) -> Frame:
+        self._heard = self._clock()
+        if head.layer is not None:
+            self._layer_bytes += head.length
+        try:
+            if checksum != head.checksum:
+                if head.layer is not None:
+                    raise ChecksumMismatch(head.layer, checksum, head.checksum)
+                raise RemoteProtocolError(
+                    f"checksum of {head.kind.name.lower()} is {checksum:#018x}, header says {head.checksum:#018x}"
+                )
+            with authored_by_peer():
+                frame = head.layer or bodies.decode(head.kind, head.request, body)
+            self._hear(frame)
+        except ChecksumMismatch:
+            raise
+        except RemoteProtocolError:
+            self.state = ConnectionState.BROKEN
+            raise
+        return frame
+
+    def _hear(self, frame: Frame) -> None:
+        self._advance(self.role.peer, frame, RemoteProtocolError)
+        match frame:
+            case Hello():
+                self._greet(frame)
+            case Credit():
+                if frame.total < self._granted:
+                    raise RemoteProtocolError(f"credit shrinks from {self._granted} to {frame.total}")
+                self._granted = frame.total
+            case Abort() if self.request_state(frame.request) is OWN_ABORT[self.role.peer]:
+                self._echoes.append(frame)
+            case _:
+                pass
+
+    def _greet(self, hello: Hello) -> None:
+        if hello.role is not self.role.peer:
+            raise RemoteProtocolError(f"peer of {self.role} must be {self.role.peer}: {str(hello.role)!r}")
+        self.peer = hello
+        if self.role is Role.PREFILL:
+            self._granted = hello.offer.credit_bytes
+            self.verdict = verdict(self.record, hello.record, can=self._can)
+        else:
+            self.verdict = verdict(hello.record, self.record, can=self._can)
+        if not self.verdict.ok:
+            raise IncompatiblePeer(self.verdict)
+
+    def feed(self, data: Buffer) -> None:
+        """Bytes as they came, in any pieces."""
+        self._buffer += data
+
+    def next_event(self) -> Received | None:
+        """The next whole frame of what was fed, or None. Raises as `begin` and `finish` do."""
+        if self._incoming is None:
+            if len(self._buffer) < HEAD_BYTES:
+                return None
+            self._incoming = self.begin(bytes(self._buffer[:HEAD_BYTES]))
+        incoming = self._incoming
+        if len(self._buffer) < incoming.head.length:
+            return None
+        body = bytes(self._buffer[HEAD_BYTES : incoming.head.length])
+        del self._buffer[: incoming.head.length]
+        self._incoming = None
+        incoming.update(body)
+        return Received(incoming.finish(), body if incoming.layer else b"")
+
+    # Time.
+
+    def overdue(self) -> list[Abort]:
+        """Requests whose deadline passed, as the ABORTs to send for them.
+
+        Raises RemoteProtocolError when it is the connection's own deadline.
+        """
+        now = self._clock()
+        name = CONNECTION_DEADLINE.get(self.state)
+        if name is not None:
+            since = self._started if name == "hello_s" else self._heard
+            self._break_if_late(f"connection is {self.state.value}", name, since, now)
+        aborts = []
+        for request, (state, since) in self._requests.items():
+            name = REQUEST_DEADLINE[state]
+            if state in OWN_ABORT.values():
+                self._break_if_late(f"request {request.hex()} is {state.value}", name, since, now)
+            elif now - since > getattr(self.limits, name):
+                reason = f"{state.value} without another frame for {getattr(self.limits, name):g} s ({name})"
+                aborts.append(Abort(request=request, code=AbortCode.DEADLINE, reason=reason))
+        return aborts
+
+    def _break_if_late(self, what: str, name: str, since: float, now: float) -> None:
+        allowed = getattr(self.limits, name)
+        if now - since > allowed:
+            self.state = ConnectionState.BROKEN
+            raise RemoteProtocolError(f"{what} and the peer said nothing for {allowed:g} s ({name})")
+
+    def lost(self) -> None:
+        """The bytes ended, or the caller gave the connection up."""
+        if self.state is not ConnectionState.CLOSED:
+            self.state = ConnectionState.BROKEN
+
+    # Both directions.
+
+    def _peer_offer(self) -> Offer:
+        if self.peer is None:
+            raise LocalProtocolError("nothing but hello may be sent before the peer's hello")
+        return self.peer.offer
+
+    def _check_layer(self, frame: LayerFrame, length: int, offer: Offer, error: type[Exception]) -> None:
+        """Against what was negotiated; before memory is taken for it. offer: the receiver's."""
+        record = self.record
+        for name, got, want in (
+            ("dtype", frame.dtype.label, record.dtype.label),
+            ("kv heads", frame.kv_heads, record.rank_kv_heads),
+            ("head dim", frame.head_dim, record.head_dim),
+        ):
+            if got != want:
+                raise error(f"{frame} has {name} {got}, negotiated {want}")
+        if frame.layer >= record.layers:
+            raise error(f"{frame} is beyond the {record.layers} layers negotiated")
+        if frame.end_token > self._decode_capacity():
+            raise error(f"{frame} is beyond decode's capacity of {self._decode_capacity()} tokens")
+        if length > offer.max_frame_bytes:
+            raise error(f"{frame} has {length} bytes, more than max_frame_bytes {offer.max_frame_bytes}")
+        if length > self.credit:
+            raise error(f"{frame} has {length} bytes, more than the credit of {self.credit}")
+
+    def _decode_capacity(self) -> int:
+        decode = self.record if self.role is Role.DECODE or self.peer is None else self.peer.record
+        return decode.capacity_tokens
+
+    def _advance(self, role: Role, frame: Frame, error: type[Exception]) -> None:
+        if isinstance(frame, Abort) and frame.request == WHOLE_CONNECTION:
+            self.state = ConnectionState.BROKEN
+            return
+        kind = KIND_OF[type(frame)]
+        state = advance(CONNECTION, self.state, role, kind)
+        if state is None:
+            raise error(f"{role} may not say {kind.name.lower()} while the connection is {self.state.value}")
+        request = _request(frame)
+        if request != WHOLE_CONNECTION:
+            following = self._next_request_state(role, request, kind, error)
+            if following is RequestState.IDLE:
+                self._requests.pop(request, None)
+            else:
+                self._requests[request] = (following, self._since(request, following))
+        self.state = state
+
+    def _next_request_state(self, role: Role, request: bytes, kind: Kind, error: type[Exception]) -> RequestState:
+        current = self.request_state(request)
+        following = advance(REQUEST, current, role, kind)
+        if following is None:
+            raise error(f"{role} may not say {kind.name.lower()} for request {request.hex()}, which is {current.value}")
+        if current is RequestState.IDLE and role is Role.PREFILL and kind is not Kind.ABORT:
+            most = self.limits.max_requests if self.role is Role.DECODE else self._peer_offer().max_requests
+            if len(self._requests) >= most:
+                raise error(f"request {request.hex()} is one more than the {most} that decode takes at a time")
+        return following
+
+    def _since(self, request: bytes, following: RequestState) -> float:
+        """An aborted request is not kept alive by what was still on its way."""
+        current = self._requests.get(request)
+        if current is not None and current[0] is following and following in OWN_ABORT.values():
+            return current[1]
+        return self._clock()

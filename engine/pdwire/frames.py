@@ -1,0 +1,243 @@
+"""Every frame as a value. What they look like as bytes is `codec`'s; when they may be said is `state`'s."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+from typing import TypeAlias
+
+from pdwire.dtypes import DType
+from pdwire.errors import LocalProtocolError
+from pdwire.limits import MAX_FRAME_TOKENS, Offer
+from pdwire.record import CompatRecord
+from pdwire.validate import CONNECTION, finite, integer, request_id, text
+
+U16 = 0xFFFF
+U32 = 0xFFFF_FFFF
+U64 = 0xFFFF_FFFF_FFFF_FFFF
+MAX_REASON = 1000
+MAX_META = 16
+
+Scalar: TypeAlias = str | int | float | bool | None
+
+
+class Kind(IntEnum):
+    """The header's kind byte."""
+
+    HELLO = 1
+    LAYER = 2
+    FIRST_TOKEN = 3
+    COMPLETE = 4
+    ABORT = 5
+    CREDIT = 6
+    PING = 7
+    BYE = 8
+
+
+CONNECTION_KINDS = frozenset({Kind.HELLO, Kind.CREDIT, Kind.PING, Kind.BYE})
+"""Kinds that never speak for one request."""
+
+
+class Part(IntEnum):
+    """What a KV body holds of its tokens."""
+
+    KV = 0
+    """K of all its tokens, then V of the same tokens, each `[tokens, kv_heads, head_dim]`."""
+
+
+class Role(StrEnum):
+    """Who pushes KV and who takes it. The prefill side opens the connection."""
+
+    PREFILL = "prefill"
+    DECODE = "decode"
+
+    @property
+    def peer(self) -> Role:
+        return Role.DECODE if self is Role.PREFILL else Role.PREFILL
+
+
+class AbortCode(IntEnum):
+    """Why a request, or the connection, ends early. The reason text says it in words."""
+
+    CANCELLED = 1
+    """Nobody wants the answer any more."""
+    REFUSED = 2
+    """The receiver does not know the request, or has no room for this part of it."""
+    CHECKSUM = 3
+    """A frame arrived with other bytes than were sent."""
+    DEADLINE = 4
+    """A deadline of `Limits` or of the request passed."""
+    INCOMPATIBLE = 5
+    """The verdict on the two HELLOs is fatal."""
+    PROTOCOL = 6
+    """The peer broke the protocol."""
+    INTERNAL = 7
+    """The side that says it failed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hello:
+    """The first frame of each side. The prefill side says it first."""
+
+    role: Role
+    record: CompatRecord
+    offer: Offer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerFrame:
+    """K and V of one layer and one run of tokens: token positions first_token to first_token + count - 1.
+
+    request: 16 bytes. layer: from 0. kv_heads: those this rank holds. A resend has the same (request, layer,
+    first_token) and the same bytes. Raises LocalProtocolError on a value outside its field.
+    """
+
+    request: bytes
+    layer: int
+    first_token: int
+    count: int
+    dtype: DType
+    kv_heads: int
+    head_dim: int
+    part: Part = Part.KV
+
+    def __post_init__(self) -> None:
+        request_id(self.request)
+        integer("layer", self.layer, 0, U16)
+        integer("token count", self.count, 1, MAX_FRAME_TOKENS)
+        integer("first token", self.first_token, 0, U32 - self.count)
+        integer("kv heads", self.kv_heads, 1, U16)
+        integer("head dim", self.head_dim, 1, U16)
+
+    @property
+    def body_bytes(self) -> int:
+        return 2 * self.part_bytes
+
+    @property
+    def part_bytes(self) -> int:
+        """Bytes of K alone, which are also those of V alone."""
+        return self.count * self.kv_heads * self.head_dim * self.dtype.itemsize
+
+    @property
+    def end_token(self) -> int:
+        """The position after the last token."""
+        return self.first_token + self.count
+
+    def __str__(self) -> str:
+        return f"request {self.request.hex()} layer {self.layer} tokens {self.first_token}..{self.end_token - 1}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstToken:
+    """All KV of the request has been sent, and this is the token that follows the prompt.
+
+    prompt_tokens: every layer has KV of positions 0 to prompt_tokens - 1; the receiver checks that all landed.
+    logprob: natural logarithm. finish_reason: set when the first token already ends the answer (`stop`, `length`).
+    meta: at most 16 small values for the two engines (text so far, timings); pdwire does not read them.
+    """
+
+    request: bytes
+    token: int
+    prompt_tokens: int
+    logprob: float | None = None
+    finish_reason: str | None = None
+    meta: Mapping[str, Scalar] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        request_id(self.request)
+        integer("token", self.token, 0, U32)
+        integer("prompt tokens", self.prompt_tokens, 1, U32)
+        if self.logprob is not None:
+            finite("logprob", self.logprob)
+        if self.finish_reason is not None:
+            text("finish reason", self.finish_reason, 32)
+        if len(self.meta) > MAX_META:
+            raise LocalProtocolError(f"meta must have at most {MAX_META} keys: {len(self.meta)}")
+        for key, value in self.meta.items():
+            text("meta key", key, 64)
+            _scalar(f"meta {key}", value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Complete:
+    """The receiver has every frame of the request, verified, and its first token."""
+
+    request: bytes
+
+    def __post_init__(self) -> None:
+        request_id(self.request)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Abort:
+    """The request ends here. Answered by the peer's own ABORT, after which nothing of it is on its way.
+
+    request: all zero for the whole connection, which then closes.
+    """
+
+    request: bytes
+    code: AbortCode
+    reason: str
+
+    def __post_init__(self) -> None:
+        if self.request != CONNECTION:
+            request_id(self.request)
+        text("abort reason", self.reason, MAX_REASON)
+
+    @classmethod
+    def because(cls, code: AbortCode, reason: object, request: bytes = CONNECTION) -> Abort:
+        """From any text: made one printable line of bounded length."""
+        line = " ".join("".join(c if c.isprintable() else " " for c in str(reason)).split())
+        return cls(request=request, code=code, reason=line[:MAX_REASON] or code.name.lower())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credit:
+    """The prefill side may have sent, since HELLO, KV frames of `total` bytes together. Never shrinks."""
+
+    total: int
+
+    def __post_init__(self) -> None:
+        integer("credit total", self.total, 0, U64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ping:
+    """Still here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bye:
+    """Nothing more will be sent; unfinished requests end. What tells a clean close from a cut."""
+
+
+RequestFrame: TypeAlias = LayerFrame | FirstToken | Complete | Abort
+Frame: TypeAlias = Hello | RequestFrame | Credit | Ping | Bye
+
+KIND_OF: Mapping[type[Frame], Kind] = {
+    Hello: Kind.HELLO,
+    LayerFrame: Kind.LAYER,
+    FirstToken: Kind.FIRST_TOKEN,
+    Complete: Kind.COMPLETE,
+    Abort: Kind.ABORT,
+    Credit: Kind.CREDIT,
+    Ping: Kind.PING,
+    Bye: Kind.BYE,
+}
+
+
+def _scalar(name: str, value: object) -> None:
+    if value is None or isinstance(value, bool):
+        return
+    if isinstance(value, str):
+        if len(value) > 4096:
+            raise LocalProtocolError(f"{name} must be at most 4096 characters: {value[:32]!r}...")
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise LocalProtocolError(f"{name} must be valid Unicode: {value!r}") from None
+    elif isinstance(value, int):
+        integer(name, value, -(1 << 63), U64)
+    else:
+        finite(name, value)

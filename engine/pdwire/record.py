@@ -1,0 +1,103 @@
+"""The compatibility record: what two engines must agree on before the first byte of KV moves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from pdwire.dtypes import DType
+from pdwire.errors import LocalProtocolError
+from pdwire.validate import finite, integer, text
+
+RopeValue: TypeAlias = str | int | float | bool | tuple[float, ...] | None
+
+PROTOCOL_VERSION = 1
+"""The header's version byte."""
+
+MAX_ROPE_KEYS = 64
+MAX_ROPE_LIST = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompatRecord:
+    """One engine process, as its peer must know it.
+
+    name: which process this is (`prefill-0`); a label for messages, never compared.
+    model_digest: of the weights and config.json; tokenizer_digest: of what turns text into token ids.
+    rope: position encoding, flat: `theta`, `rope_type`, `factor`, `original_max_position_embeddings`, ...; a key that
+    the model's configuration does not have is left out. layers, kv_heads, head_dim: of the whole model.
+    dtype: of the KV elements that go over the wire. kv_scales: `none`, or a digest of the scales of a quantised cache.
+    tp_size, tp_rank: tensor parallelism; one connection joins one rank of each side.
+    block_tokens: tokens in one block of this side's cache. capacity_tokens: tokens its whole cache holds.
+    engine, engine_version, attention_backend: as resolved, not as asked for. transports: that it can speak, by name.
+    protocol: of this package; given only to ask "what if".
+    Raises LocalProtocolError on a value outside its range.
+    """
+
+    name: str
+    model_digest: str
+    tokenizer_digest: str
+    rope: Mapping[str, RopeValue]
+    layers: int
+    kv_heads: int
+    head_dim: int
+    dtype: DType
+    engine: str
+    engine_version: str
+    attention_backend: str
+    capacity_tokens: int
+    transports: tuple[str, ...]
+    kv_scales: str = "none"
+    tp_size: int = 1
+    tp_rank: int = 0
+    block_tokens: int = 16
+    protocol: int = PROTOCOL_VERSION
+
+    def __post_init__(self) -> None:
+        for name in ("name", "model_digest", "tokenizer_digest", "engine", "engine_version", "attention_backend"):
+            text(name, getattr(self, name), 128)
+        text("kv_scales", self.kv_scales, 128)
+        integer("protocol", self.protocol, 1, 255)
+        integer("layers", self.layers, 1, 65_536)
+        integer("kv_heads", self.kv_heads, 1, 65_535)
+        integer("head_dim", self.head_dim, 1, 65_535)
+        integer("tp_size", self.tp_size, 1, 65_535)
+        integer("tp_rank", self.tp_rank, 0, self.tp_size - 1)
+        integer("block_tokens", self.block_tokens, 1, 1 << 20)
+        integer("capacity_tokens", self.capacity_tokens, 1, 0xFFFF_FFFF)
+        if self.kv_heads % self.tp_size and self.tp_size % self.kv_heads:
+            raise LocalProtocolError(f"tp_size must divide kv_heads {self.kv_heads} or be a multiple: {self.tp_size!r}")
+        if not 1 <= len(self.transports) <= 16:
+            raise LocalProtocolError(f"transports must name 1 to 16: {self.transports!r}")
+        for transport in self.transports:
+            text("transport", transport, 32)
+        if len(self.rope) > MAX_ROPE_KEYS:
+            raise LocalProtocolError(f"rope must have at most {MAX_ROPE_KEYS} keys: {len(self.rope)}")
+        for key, value in self.rope.items():
+            _rope_value(text("rope key", key, 64), value)
+
+    @property
+    def rank_kv_heads(self) -> int:
+        """KV heads that one rank holds; heads are replicated when there are more ranks than heads."""
+        return max(1, self.kv_heads // self.tp_size)
+
+    @property
+    def bytes_per_token(self) -> int:
+        """K and V of one token, all layers, on this rank."""
+        return 2 * self.layers * self.rank_kv_heads * self.head_dim * self.dtype.itemsize
+
+
+def _rope_value(key: str, value: object) -> None:
+    name = f"rope {key}"
+    if value is None or isinstance(value, bool):
+        return
+    if isinstance(value, str):
+        text(name, value, 128)
+    elif isinstance(value, tuple):
+        if len(value) > MAX_ROPE_LIST:
+            raise LocalProtocolError(f"{name} must have at most {MAX_ROPE_LIST} numbers: {len(value)}")
+        for number in value:
+            finite(name, number)
+    else:
+        finite(name, value)
