@@ -26,7 +26,6 @@ def words(command: str) -> list[str]:
     return [word.rsplit("/", 1)[-1] if word.startswith(("/", "./")) else word for word in _SEPARATORS.split(command)]
 
 
-
 @dataclass(frozen=True, slots=True)
 class Quote:
     """Words of the evidence and the command that printed them."""

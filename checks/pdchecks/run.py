@@ -24,7 +24,10 @@ def diagnose(
     asked = CHECKS if checks is None else checks
     nodes = [(node, policy_of(node.name)) for node in map(gather, evidence)]
     findings = [
-        finding for node, policy in nodes for check in asked if isinstance(check, NodeCheck)
+        finding
+        for node, policy in nodes
+        for check in asked
+        if isinstance(check, NodeCheck)
         for finding in _ask_node(check, node, policy)
     ]
     if len(nodes) > 1:

@@ -8,7 +8,9 @@ from pdchecks.facts.host import AnsibleFailure
 from pdchecks.parse.reader import Reader, looks_like
 from pdchecks.unknown import Unknown
 
-_HOST = re.compile(r"^(?:fatal: \[(?P<fatal>[^\]]{1,100})\]|(?P<host>\S{1,100}) \| (?:FAILED|UNREACHABLE)!)", re.MULTILINE)
+_HOST = re.compile(
+    r"^(?:fatal: \[(?P<fatal>[^\]]{1,100})\]|(?P<host>\S{1,100}) \| (?:FAILED|UNREACHABLE)!)", re.MULTILINE
+)
 _TARGET_PYTHON = re.compile(
     r"SyntaxError: future feature annotations is not defined"
     r"|ansible-core requires a minimum of Python(?:2 version [\d.]+ or Python3)? version [\d.]+\. Current version: [^\"\\]{1,40}"

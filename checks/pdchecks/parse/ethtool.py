@@ -107,7 +107,9 @@ def _features(block: Block, netdev: str) -> list[Fact]:
         if match and (state := match["value"].split(" ")[0]) in ("on", "off"):
             fixed = "[fixed]" in match["value"]
             facts.append(
-                Offload(quote=block.quote(line.strip()), netdev=netdev, feature=match["key"], on=state == "on", fixed=fixed)
+                Offload(
+                    quote=block.quote(line.strip()), netdev=netdev, feature=match["key"], on=state == "on", fixed=fixed
+                )
             )
     return facts
 

@@ -47,7 +47,9 @@ def _clock(block: Block) -> list[Fact]:
         if match := re.match(r"\s*(?:NTPSynchronized=|System clock synchronized: |NTP synchronized: )(yes|no)", line):
             return [ClockSync(quote=block.quote(line.strip()), synchronised=match[1] == "yes", by="timedatectl")]
         if match := re.match(r"Leap status\s+: (?P<leap>.+)", line):
-            return [ClockSync(quote=block.quote(line), synchronised="Not synchronised" not in match["leap"], by="chronyc")]
+            return [
+                ClockSync(quote=block.quote(line), synchronised="Not synchronised" not in match["leap"], by="chronyc")
+            ]
     return []
 
 

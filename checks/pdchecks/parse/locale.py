@@ -10,7 +10,9 @@ from pdchecks.parse.reader import Reader
 from pdchecks.unknown import Unknown
 
 _SET = re.compile(r"LC_ALL=(?P<locale>\S{0,60})")
-_ASSIGNMENT = re.compile(r"(?:export\s+)?(?P<name>LANG|LANGUAGE|LC_[A-Z]{3,20})=[\"']?(?P<value>[^\"'\s]{0,60})[\"']?\s*")
+_ASSIGNMENT = re.compile(
+    r"(?:export\s+)?(?P<name>LANG|LANGUAGE|LC_[A-Z]{3,20})=[\"']?(?P<value>[^\"'\s]{0,60})[\"']?\s*"
+)
 _FILES = ("/etc/default/locale", "/etc/locale.conf", "/etc/sysconfig/i18n")
 _COMPLAINT = re.compile(r"locale: |warning: ", re.IGNORECASE)
 

@@ -52,16 +52,16 @@ def _parameters(block: Block, parts: list[str]) -> list[Fact]:
 
 def _options(block: Block, line: str, match: re.Match[str]) -> list[Fact]:
     return [
-        ModuleOption(
-            quote=block.quote(line.strip()), module=canonical(match["module"]), name=name, value=value
-        )
+        ModuleOption(quote=block.quote(line.strip()), module=canonical(match["module"]), name=name, value=value)
         for name, _, value in (word.partition("=") for word in match["rest"].split())
         if name and not name.startswith("#")
     ]
 
 
 def _claims(block: Block) -> bool:
-    return any(w in ("lsmod", "modinfo", "modprobe", "modprobe.d") for w in words(block.command)) or looks_like(block, _SHAPE)
+    return any(w in ("lsmod", "modinfo", "modprobe", "modprobe.d") for w in words(block.command)) or looks_like(
+        block, _SHAPE
+    )
 
 
 READER = Reader("modules", _claims, parse)

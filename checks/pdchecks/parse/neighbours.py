@@ -37,7 +37,9 @@ def parse(block: Block) -> list[Fact] | Unknown:
         states = tuple(word for word in match["rest"].split() if word in _STATES) if match else ()
         if match and states:
             netdev = match["netdev"] or ""
-            facts.append(Neighbour(quote=block.quote(line.strip()), address=match["address"], netdev=netdev, states=states))
+            facts.append(
+                Neighbour(quote=block.quote(line.strip()), address=match["address"], netdev=netdev, states=states)
+            )
     return facts
 
 
