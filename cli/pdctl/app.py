@@ -7,6 +7,7 @@ import typer
 from typer.core import TyperGroup
 
 from pdctl.commands import help_topics
+from pdctl.commands import provision as provision_command
 from pdctl.errors import PdError
 
 PANELS = ("Start", "Diagnose", "Operate", "Develop")
@@ -53,6 +54,7 @@ def _options(
     pass
 
 
+app.command("provision", rich_help_panel="Start")(provision_command.provision)
 app.add_typer(help_topics.app, name="help", rich_help_panel="Develop")
 
 
