@@ -28,7 +28,7 @@ class FailOn(StrEnum):
 
 
 def doctor(
-    inventory: Path | None = typer.Argument(None, metavar="[INVENTORY]", help="Look at its nodes, over SSH."),
+    inventory: Path | None = typer.Argument(None, metavar="INVENTORY", help="Look at its nodes, over SSH."),
     inventory_option: Path | None = typer.Option(None, "-i", "--inventory", help="The same, as an option."),
     source: list[str] = typer.Option(
         [], "--from", help="Evidence FILE, DIR or TAR instead of a live look; `-` is stdin."

@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from pdctl.reach.outcome import MAX_OUTPUT_BYTES, Outcome, Reached, Unreached
+from pdctl.reach.ssh_auth import strategy
 from pdctl.reach.ssh_target import SshTarget
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def run_ssh(node: str, target: SshTarget, script: str, *, connect_s: float, dead
     except paramiko.BadHostKeyException as error:
         return Unreached(node, f"{where}: its host key is not the known one ({error.key.get_name()}); not connected")
     except paramiko.AuthenticationException as error:
-        return Unreached(node, f"{where}: authentication as `{target.user}` failed: {_line(error)}")
+        return Unreached(node, f"authentication failed {_line(error)}")
     except _Late:
         return Unreached(node, f"the collector did not end within {deadline_s:g} s", _text(received))
     except _TooMuch:
@@ -79,19 +80,22 @@ def _open(hop: SshTarget, connect_s: float, through: "Channel | None") -> "SSHCl
         if path.is_file():
             client.load_system_host_keys(str(path))
     client.set_missing_host_key_policy(paramiko.AutoAddPolicy() if hop.accept_new else paramiko.RejectPolicy())
-    client.connect(
-        hop.host,
-        port=hop.port,
-        username=hop.user,
-        password=hop.password,
-        # paramiko takes a list; its stubs say str.
-        key_filename=[str(key) for key in hop.keys if key.is_file()] or None,  # type: ignore[arg-type]
-        timeout=connect_s,
-        banner_timeout=connect_s,
-        auth_timeout=connect_s,
-        channel_timeout=connect_s,
-        sock=through,
-    )
+    unusable: list[str] = []
+    try:
+        client.connect(
+            hop.host,
+            port=hop.port,
+            username=hop.user,
+            timeout=connect_s,
+            banner_timeout=connect_s,
+            auth_timeout=connect_s,
+            channel_timeout=connect_s,
+            sock=through,
+            auth_strategy=strategy(hop, unusable),
+        )
+    except paramiko.AuthenticationException:
+        why = "; ".join(unusable) or "the node takes none of the keys, nor a password"
+        raise paramiko.AuthenticationException(f"as `{hop.user}` at {hop.host}: {why}") from None
     return client
 
 
