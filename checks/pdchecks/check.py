@@ -11,12 +11,11 @@ from pdchecks.policy import Policy
 
 
 class Need(StrEnum):
-    """Hardware or software without which a check has nothing to say about a node."""
+    """What a node must have for a check to mean anything on it."""
 
     RDMA = "an RDMA device"
     GPU = "an NVIDIA GPU"
     YUM = "yum or dnf"
-    SYSTEMD = "systemd"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,39 +36,53 @@ class Verdict:
     peer: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
     """id: PD-<AREA>-<NNN>, never reused. title: the fault in a few words. sources: where its knowledge comes from.
 
-    looks_for: what must be among the evidence for the check to say anything (for a live node without it, the runner says
-    unknown).
+    tools: whose output it reads; when a collector's whole run leaves the judge without a word, the runner says unknown and
+    why these gave nothing. silence_passes: the judge speaks only of events, so that a log without any is a pass.
     """
 
     id: str
     topic: str
     title: str
     severity: Severity
+    tools: tuple[str, ...]
     sources: tuple[str, ...]
-    looks_for: str
     need: Need | None = None
+    silence_passes: bool = False
+
+    @property
+    def module(self) -> str:
+        """Name of the module that holds it; its document lies beside."""
+        raise NotImplementedError
 
 
 NodeJudge = Callable[[NodeFacts, Policy], Iterable[Verdict]]
 FleetJudge = Callable[[Sequence[tuple[NodeFacts, Policy]]], Iterable[Verdict]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeCheck(Check):
     """Judges one node by itself."""
 
-    judge: NodeJudge = lambda node, policy: ()
+    judge: NodeJudge
+
+    @property
+    def module(self) -> str:
+        return self.judge.__module__
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FleetCheck(Check):
     """Judges nodes against each other; never asked about fewer than two."""
 
-    judge: FleetJudge = lambda nodes: ()
+    judge: FleetJudge
+
+    @property
+    def module(self) -> str:
+        return self.judge.__module__
 
 
 def stamp(check: Check, verdict: Verdict, node: str) -> Finding:

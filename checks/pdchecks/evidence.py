@@ -18,8 +18,12 @@ _HEAD = re.compile(r"=== cmd: ?(?P<command>.*)")
 _RC = re.compile(r"=== rc: ?(?P<rc>-?\d{1,10})\s*")
 _NODE = re.compile(r"(?P<node>[A-Za-z0-9][A-Za-z0-9._-]{0,252}): (?P<command>\S.*)")
 
-# A line of output that looks like a block line arrives with this in front of it.
-ESCAPE = " "
+_SEPARATORS = re.compile(r"[\s|;&()'\"]+")
+
+
+def words(command: str) -> list[str]:
+    """The words of a command line, a path in place of a program reduced to the program."""
+    return [word.rsplit("/", 1)[-1] if word.startswith(("/", "./")) else word for word in _SEPARATORS.split(command)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,9 @@ class Block:
         return self._lines
 
     def quote(self, text: str) -> Quote:
-        return Quote(self.command, text.strip("\r\n")[:400])
+        """The words as text that any terminal and any JSON reader takes, at most 400 characters of them."""
+        kept = text.strip("\r\n")[:400]
+        return Quote(self.command, kept.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from pdchecks.evidence import Block, Evidence, Quote
+from pdchecks.evidence import Block, Evidence, Quote, words
 from pdchecks.facts.base import Fact
 from pdchecks.unknown import Unknown
 
@@ -21,12 +21,16 @@ class Unread:
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """name: the node. collected: the blocks come from a whole run of our collector, so what is absent was looked for."""
+    """name: the node. collected: the blocks come from a whole run of our collector, so what is absent was looked for.
+
+    commands: those that a reader could read.
+    """
 
     name: str
     facts: tuple[Fact, ...]
     unread: tuple[Unread, ...] = ()
     collected: bool = False
+    commands: tuple[str, ...] = ()
     _by_kind: dict[type[Fact], tuple[Fact, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     def all(self, kind: type[F]) -> tuple[F, ...]:
@@ -35,9 +39,13 @@ class NodeFacts:
             self._by_kind[kind] = tuple(fact for fact in self.facts if isinstance(fact, kind))
         return self._by_kind[kind]  # type: ignore[return-value]
 
+    def saw(self, tool: str) -> bool:
+        """Whether an output of the named tool was read."""
+        return any(tool in words(command) for command in self.commands)
+
     def why_unread(self, tool: str) -> str:
         """Why the named tool's blocks gave nothing; empty where they did, or where there were none."""
-        return "; ".join(dict.fromkeys(u.reason for u in self.unread if tool in u.quote.command.split()))
+        return "; ".join(dict.fromkeys(u.reason for u in self.unread if tool in words(u.quote.command)))
 
 
 # Exit statuses by which the collector says that a command gave no answer: not installed, needs root, out of time.
@@ -49,16 +57,21 @@ def gather(evidence: Evidence) -> NodeFacts:
     """Facts of one node's evidence. Never raises: a reader that breaks leaves an `Unread` with its error."""
     facts: list[Fact] = []
     unread: list[Unread] = []
+    commands: list[str] = []
     begun = ended = False
     for block in evidence.blocks:
         if block.command.startswith("pdctl-collect"):
             begun, ended = begun or "begin" in block.command, ended or "end" in block.command
-        for outcome in _read(block):
+            continue
+        outcomes = list(_read(block))
+        if not any(isinstance(outcome, Unknown) for outcome in outcomes):
+            commands.append(block.command)
+        for outcome in outcomes:
             if isinstance(outcome, Unknown):
                 unread.append(Unread(block.quote(block.output), outcome.reason))
             else:
                 facts.append(outcome)
-    return NodeFacts(evidence.node, tuple(facts), tuple(unread), begun and ended)
+    return NodeFacts(evidence.node, tuple(facts), tuple(unread), begun and ended, tuple(commands))
 
 
 def _read(block: Block) -> Iterator[Fact | Unknown]:

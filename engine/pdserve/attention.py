@@ -23,9 +23,9 @@ class AttentionContext(Protocol):
     def attend(
         self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float
     ) -> torch.Tensor:
-        """query:
+        """query: [T, heads, head_dim]; key, value: [T, kv_heads, head_dim]; all after RoPE.
 
-        [T, heads, head_dim]; key, value: [T, kv_heads, head_dim], all after RoPE. Returns [T, heads, head_dim].
+        Returns [T, heads, head_dim].
         """
         ...
 

@@ -1,7 +1,4 @@
-"""A Hugging Face model directory, loaded for either pool:
-
-one flat forward pass, logits only where they are asked for.
-"""
+"""A Hugging Face model directory, loaded for either pool. One flat pass; logits only where they are asked for."""
 
 from __future__ import annotations
 

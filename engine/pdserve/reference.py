@@ -19,10 +19,7 @@ from pdwire import DType
 
 @dataclass(frozen=True)
 class ReferenceRun:
-    """token_ids:
-
-    the answer. margins: per token, the gap between the two largest log-probabilities (natural logarithm).
-    """
+    """token_ids: the answer. margins: per token, the gap between the two largest log-probabilities (natural log)."""
 
     token_ids: list[int]
     margins: list[float]

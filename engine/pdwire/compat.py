@@ -90,5 +90,4 @@ def _show(value: object) -> str:
         return value.label
     if isinstance(value, tuple):
         return ", ".join(map(_show, value))
-    # 8 and 8.0 are one value in JSON and in Python, and must be one text.
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    return str(value)

@@ -31,3 +31,10 @@ class GpuQueryRefused(Fact):
 
     field: str
     words: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuPresent(Fact):
+    """A PCI function of NVIDIA's that is a display or 3D controller, whatever its driver says."""
+
+    addresses: tuple[str, ...]

@@ -20,7 +20,9 @@ _LOST = (
 _SYSLOG = re.compile(r"(?P<month>[A-Z][a-z]{2})\s{1,2}(?P<day>\d{1,2}) (?P<time>\d{2}:\d{2}:\d{2})")
 _ISO = re.compile(r"(?P<iso>\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2})")
 _BOOT = re.compile(r"\[\s{0,8}(?P<seconds>\d{1,9}\.\d{1,9})\]")
-_HUMAN = re.compile(r"\[[A-Z][a-z]{2} (?P<month>[A-Z][a-z]{2})\s{1,2}(?P<day>\d{1,2}) (?P<time>\d{2}:\d{2}:\d{2}) (?P<year>\d{4})\]")
+_HUMAN = re.compile(
+    r"\[[A-Z][a-z]{2} (?P<month>[A-Z][a-z]{2})\s{1,2}(?P<day>\d{1,2}) (?P<time>\d{2}:\d{2}:\d{2}) (?P<year>\d{4})\]"
+)
 _SHAPE = re.compile(r"[Ll]ost carrier|[Ll]ink (?:is )?[Dd]own\b|link disconnected")
 # A leap year, so that the 29th of February reads in a log that does not name the year.
 _YEAR = "2024"

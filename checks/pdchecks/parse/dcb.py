@@ -5,10 +5,10 @@ import json
 import re
 from typing import Any
 
-from pdchecks.evidence import Block
+from pdchecks.evidence import Block, words
 from pdchecks.facts.base import Fact
 from pdchecks.facts.qos import QosBuffer, QosDcbx, QosDscpMap, QosPfc, QosTrust
-from pdchecks.parse.reader import Reader, argument, runs, words
+from pdchecks.parse.reader import Reader, argument, runs
 from pdchecks.unknown import Unknown
 
 _PFC = re.compile(r"prio-pfc(?P<pairs>(?:\s+[0-7]:(?:on|off))+)")
@@ -38,7 +38,9 @@ def parse(block: Block) -> list[Fact] | Unknown:
     elif "app" in words(block.command):
         facts.append(QosTrust(quote=block.quote(text or "(no entry)"), netdev=netdev, trust="pcp"))
     if "dcbx" in words(block.command) and text:
-        facts.append(QosDcbx(quote=block.quote(text), netdev=netdev, owner="os" if "host" in text.split() else "firmware"))
+        facts.append(
+            QosDcbx(quote=block.quote(text), netdev=netdev, owner="os" if "host" in text.split() else "firmware")
+        )
     facts += _buffer(block, netdev, text)
     return facts
 
@@ -54,7 +56,9 @@ def _refused(block: Block, netdev: str, why: str) -> list[Fact]:
 
 def _pfc(block: Block, netdev: str, pairs: list[tuple[str, str, str]]) -> QosPfc:
     enabled = frozenset(int(priority) for priority, _, state in pairs if state == "on")
-    return QosPfc(quote=block.quote("prio-pfc " + " ".join("".join(pair) for pair in pairs)), netdev=netdev, enabled=enabled)
+    return QosPfc(
+        quote=block.quote("prio-pfc " + " ".join("".join(pair) for pair in pairs)), netdev=netdev, enabled=enabled
+    )
 
 
 def _app(block: Block, netdev: str, pairs: list[tuple[str, ...]]) -> list[Fact]:

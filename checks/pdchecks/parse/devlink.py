@@ -65,7 +65,9 @@ def _text_versions(lines: list[str]) -> list[tuple[str, _Versions]]:
 
 
 def _images(block: Block, device: str, versions: _Versions) -> FirmwareImages:
-    running, stored = (versions[group].get("fw.version") or versions[group].get("fw") for group in ("running", "stored"))
+    running, stored = (
+        versions[group].get("fw.version") or versions[group].get("fw") for group in ("running", "stored")
+    )
     return FirmwareImages(
         quote=block.quote(f"{device}: running {running} stored {stored}"),
         device=device,

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Callable
 
-from pdchecks.evidence import Block
+from pdchecks.evidence import Block, words
 from pdchecks.facts.base import Fact
 from pdchecks.facts.net import LinkSpeed, NicCounters, NicDriver, Offload, PauseFrames
-from pdchecks.parse.reader import Reader, given, looks_like, words
+from pdchecks.parse.reader import Reader, given, looks_like
 from pdchecks.unknown import Unknown
 
 _OPTIONS = {
@@ -107,7 +107,9 @@ def _features(block: Block, netdev: str) -> list[Fact]:
         if match and (state := match["value"].split(" ")[0]) in ("on", "off"):
             fixed = "[fixed]" in match["value"]
             facts.append(
-                Offload(quote=block.quote(line.strip()), netdev=netdev, feature=match["key"], on=state == "on", fixed=fixed)
+                Offload(
+                    quote=block.quote(line.strip()), netdev=netdev, feature=match["key"], on=state == "on", fixed=fixed
+                )
             )
     return facts
 

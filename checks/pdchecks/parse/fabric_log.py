@@ -21,7 +21,9 @@ ERRNO = {
     "protocol not supported": 93,
     "operation not supported": 95,
 }
-_QP = re.compile(r"(?:ibv_modify_qp|modify_qp|[Mm]odify QP)\b.{0,80}?(?:failed|[Ff]ailed to modify QP|to (?:INIT|RTR|RTS))(?P<rest>.*)")
+_QP = re.compile(
+    r"(?:ibv_modify_qp|modify_qp|[Mm]odify QP)\b.{0,80}?(?:failed|[Ff]ailed to modify QP|to (?:INIT|RTR|RTS))(?P<rest>.*)"
+)
 _QP_FAILED = re.compile(r"[Ff]ailed to modify QP(?P<rest>.*)|ibv_modify_qp failed(?P<more>.*)")
 _ERRNO = re.compile(r"(?:with|errno|error|failed:?)[ :(]{1,3}(?:error )?(?P<number>\d{1,3})\b")
 _DEVICE = re.compile(r"\bon dev (?P<device>[\w.-]{1,40})(?::\d{1,3})?")
@@ -31,8 +33,13 @@ _REMOTE = re.compile(r"remote GID (?P<gid>[0-9a-fA-F:.]{3,45})")
 _COMPLETION = re.compile(
     r"[Gg]ot completion (?:from peer .{0,80} )?with (?:error|status[= ])\s?(?P<status>\d{1,3})\b(?:.{0,120}?vendor[ _]err(?:or)?[ =:](?P<vendor>\d{1,5}))?"
 )
-_STATUS = re.compile(r"\bstatus=(?P<name>IBV_WC_\w+)\((?P<status>\d{1,2})\)(?:.{0,120}?vendor[ _]err(?:or)?[ =:](?P<vendor>\d{1,5}))?")
-_WORDS = re.compile(r"(?P<words>transport retry counter exceeded|RNR retry counter exceeded|remote access error|remote invalid request(?: error)?|local length error|local protection error|local access violation)", re.IGNORECASE)
+_STATUS = re.compile(
+    r"\bstatus=(?P<name>IBV_WC_\w+)\((?P<status>\d{1,2})\)(?:.{0,120}?vendor[ _]err(?:or)?[ =:](?P<vendor>\d{1,5}))?"
+)
+_WORDS = re.compile(
+    r"(?P<words>transport retry counter exceeded|RNR retry counter exceeded|remote access error|remote invalid request(?: error)?|local length error|local protection error|local access violation)",
+    re.IGNORECASE,
+)
 # rdma-core libibverbs/verbs.h, enum ibv_wc_status, in the words of ibv_wc_status_str().
 WC_STATUS = {
     "local length error": 1,
@@ -46,8 +53,12 @@ WC_STATUS = {
 _USING = re.compile(r"NET/IB : Using (?P<list>(?:\[\d{1,3}\]\S{1,60} ?){1,64})(?:.*?OOB (?P<oob>\S{1,80}))?")
 _USED = re.compile(r"\[\d{1,3}\](?P<device>[^:\s]{1,40}):\d{1,3}(?:/(?P<layer>\w{1,16}))?")
 _GDR = re.compile(r"GPU Direct RDMA (?P<state>Enabled|Disabled) for HCA \d{1,3} '(?P<device>[^':]{1,40})")
-_REFUSED = re.compile(r"(?P<call>ibv_(?:create_cq|reg_mr|create_qp|create_srq|open_device|alloc_pd|reg_dmabuf_mr)\w*)\(?.{0,200}?\)?[^.]{0,60}failed:? (?:with error )?(?P<words>[A-Z][a-z ]{4,40})")
-_SHAPE = re.compile(r"NCCL (?:WARN|INFO)|modify_qp|[Mm]odify QP|ibv_\w+\(|[Gg]ot completion|IBV_WC_|retry counter exceeded|transfer_engine|remote invalid request|local length error")
+_REFUSED = re.compile(
+    r"(?P<call>ibv_(?:create_cq|reg_mr|create_qp|create_srq|open_device|alloc_pd|reg_dmabuf_mr)\w*)\(?.{0,200}?\)?[^.]{0,60}failed:? (?:with error )?(?P<words>[A-Z][a-z ]{4,40})"
+)
+_SHAPE = re.compile(
+    r"NCCL (?:WARN|INFO)|modify_qp|[Mm]odify QP|ibv_\w+\(|[Gg]ot completion|IBV_WC_|retry counter exceeded|transfer_engine|remote invalid request|local length error"
+)
 
 
 def parse(block: Block) -> list[Fact] | Unknown:
@@ -99,13 +110,23 @@ def _completion(block: Block, line: str) -> list[Fact]:
     # The kernel's own per-QP lines belong to the kernel log's reader.
     if named is None or " QP " in line:
         return []
-    status = WC_STATUS[named["words"].lower().removesuffix(" error") if named["words"].lower().startswith("remote invalid") else named["words"].lower()]
-    return [WorkCompletion(quote=block.quote(line.strip()), status=status, vendor=Unknown("the line names no vendor error"))]
+    status = WC_STATUS[
+        named["words"].lower().removesuffix(" error")
+        if named["words"].lower().startswith("remote invalid")
+        else named["words"].lower()
+    ]
+    return [
+        WorkCompletion(quote=block.quote(line.strip()), status=status, vendor=Unknown("the line names no vendor error"))
+    ]
 
 
 def _refused(block: Block, line: str) -> list[Fact]:
     match = _REFUSED.search(line)
-    return [ObjectRefused(quote=block.quote(line.strip()), call=match["call"], words=match["words"].strip())] if match else []
+    return (
+        [ObjectRefused(quote=block.quote(line.strip()), call=match["call"], words=match["words"].strip())]
+        if match
+        else []
+    )
 
 
 def _choice(block: Block, line: str) -> list[Fact]:
@@ -114,9 +135,13 @@ def _choice(block: Block, line: str) -> list[Fact]:
         used = list(_USED.finditer(using["list"]))
         layer = next((match["layer"] for match in used if match["layer"]), "")
         devices = tuple(match["device"] for match in used)
-        facts.append(DevicesInUse(quote=block.quote(line.strip()), devices=devices, layer=layer, bootstrap=using["oob"] or ""))
+        facts.append(
+            DevicesInUse(quote=block.quote(line.strip()), devices=devices, layer=layer, bootstrap=using["oob"] or "")
+        )
     if gdr := _GDR.search(line):
-        facts.append(GpuDirect(quote=block.quote(line.strip()), device=gdr["device"], enabled=gdr["state"] == "Enabled"))
+        facts.append(
+            GpuDirect(quote=block.quote(line.strip()), device=gdr["device"], enabled=gdr["state"] == "Enabled")
+        )
     return facts
 
 

@@ -22,14 +22,40 @@ _EVENTS: tuple[tuple[str, re.Pattern[str]], ...] = (
         ),
     ),
     # drivers/infiniband/hw/mlx5/mr.c, create_mkey_callback
-    ("mkey-refused", re.compile(r"(?:infiniband )?(?P<device>[\w.-]{1,40}): .{0,80}?(?P<detail>async reg mr failed\. status -?\d{1,4})")),
+    (
+        "mkey-refused",
+        re.compile(
+            r"(?:infiniband )?(?P<device>[\w.-]{1,40}): .{0,80}?(?P<detail>async reg mr failed\. status -?\d{1,4})"
+        ),
+    ),
     # drivers/net/ethernet/mellanox/mlx5/core/events.c, mlx5_pcie_event
-    ("pcie-power", re.compile(r"mlx5_core (?P<device>[0-9a-f:.]{7,14}): .{0,80}?(?P<detail>Detected insufficient power on the PCIe slot \(\d{1,4}W\))")),
+    (
+        "pcie-power",
+        re.compile(
+            r"mlx5_core (?P<device>[0-9a-f:.]{7,14}): .{0,80}?(?P<detail>Detected insufficient power on the PCIe slot \(\d{1,4}W\))"
+        ),
+    ),
     # drivers/net/ethernet/mellanox/mlx5/core/main.c; the driver core's own line
-    ("capability-refused", re.compile(r"mlx5_core (?P<device>[0-9a-f:.]{7,14}): (?:.{0,60}: )?(?P<detail>handle_hca_cap(?:_\w+)? failed)")),
-    ("firmware", re.compile(r"mlx5_core (?P<device>[0-9a-f:.]{7,14}): firmware version: (?P<detail>\d{1,3}\.\d{1,4}\.\d{1,6})")),
-    ("probe-failed", re.compile(r"(?P<driver>[\w-]{2,24}):? (?:probe of )?(?P<device>[0-9a-f]{4}:[0-9a-f:.]{7,9})(?:: probe| failed|: probe_one).{0,60}?(?:with error|error|err)[ =:]{1,2}(?P<detail>-\d{1,4})")),
-    ("probe-failed", re.compile(r"(?P<driver>[\w-]{2,24}) (?P<device>[0-9a-f]{4}:[0-9a-f:.]{7,9}): (?:\w+_load_one|probe_one|init_one|mlx5_init_one)\w* failed with error code (?P<detail>-\d{1,4})")),
+    (
+        "capability-refused",
+        re.compile(r"mlx5_core (?P<device>[0-9a-f:.]{7,14}): (?:.{0,60}: )?(?P<detail>handle_hca_cap(?:_\w+)? failed)"),
+    ),
+    (
+        "firmware",
+        re.compile(r"mlx5_core (?P<device>[0-9a-f:.]{7,14}): firmware version: (?P<detail>\d{1,3}\.\d{1,4}\.\d{1,6})"),
+    ),
+    (
+        "probe-failed",
+        re.compile(
+            r"(?P<driver>[\w-]{2,24}):? (?:probe of )?(?P<device>[0-9a-f]{4}:[0-9a-f:.]{7,9})(?:: probe| failed|: probe_one).{0,60}?(?:with error|error|err)[ =:]{1,2}(?P<detail>-\d{1,4})"
+        ),
+    ),
+    (
+        "probe-failed",
+        re.compile(
+            r"(?P<driver>[\w-]{2,24}) (?P<device>[0-9a-f]{4}:[0-9a-f:.]{7,9}): (?:\w+_load_one|probe_one|init_one|mlx5_init_one)\w* failed with error code (?P<detail>-\d{1,4})"
+        ),
+    ),
     # kernel/module/main.c, unknown_module_param_cb
     ("unknown-parameter", re.compile(r"(?P<device>[\w-]{2,40}): unknown parameter '(?P<detail>[\w.-]{1,60})' ignored")),
     # net/core/neighbour.c; the second is the wording before 3.x

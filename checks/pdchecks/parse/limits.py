@@ -9,10 +9,16 @@ from pdchecks.parse.reader import Reader, looks_like
 from pdchecks.unknown import Unknown
 
 # ulimit's unit differs: bash "(kbytes, -l)", dash "locked memory (kbytes)", busybox "-l: locked memory (kb)".
-_ULIMIT = re.compile(r"(?:-[ln]: )?\s*(?P<what>max locked memory|locked memory|locked-in-memory size|open files|nofiles?|file descriptors|lockedmem)\b.{0,40}?\s(?P<value>unlimited|\d{1,20})\s*")
-_PROC = re.compile(r"Max (?P<what>locked memory|open files)\s+(?P<soft>unlimited|\d{1,20})\s+(?P<hard>unlimited|\d{1,20})\b.*")
+_ULIMIT = re.compile(
+    r"(?:-[ln]: )?\s*(?P<what>max locked memory|locked memory|locked-in-memory size|open files|nofiles?|file descriptors|lockedmem)\b.{0,40}?\s(?P<value>unlimited|\d{1,20})\s*"
+)
+_PROC = re.compile(
+    r"Max (?P<what>locked memory|open files)\s+(?P<soft>unlimited|\d{1,20})\s+(?P<hard>unlimited|\d{1,20})\b.*"
+)
 _SYSTEMD = re.compile(r"(?P<name>(?:Default)?Limit(?:MEMLOCK|NOFILE))(?P<soft>Soft)?=(?P<value>infinity|\d{1,20})")
-_SHAPE = re.compile(r"max locked memory|^Limit\s+Soft Limit|^(?:Default)?LimitMEMLOCK(?:Soft)?=|locked memory", re.MULTILINE)
+_SHAPE = re.compile(
+    r"max locked memory|^Limit\s+Soft Limit|^(?:Default)?LimitMEMLOCK(?:Soft)?=|locked memory", re.MULTILINE
+)
 # systemd prints an unset limit as the largest 64-bit number.
 _INFINITE = 2**63
 _PID = re.compile(r"/proc/(?P<pid>\w{1,10})/limits")

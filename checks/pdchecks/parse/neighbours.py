@@ -3,10 +3,10 @@
 import json
 import re
 
-from pdchecks.evidence import Block
+from pdchecks.evidence import Block, words
 from pdchecks.facts.base import Fact
 from pdchecks.facts.net import Neighbour
-from pdchecks.parse.reader import Reader, looks_like, words
+from pdchecks.parse.reader import Reader, looks_like
 from pdchecks.unknown import Unknown
 
 _STATES = ("PERMANENT", "NOARP", "REACHABLE", "STALE", "NONE", "INCOMPLETE", "DELAY", "PROBE", "FAILED")
@@ -37,7 +37,9 @@ def parse(block: Block) -> list[Fact] | Unknown:
         states = tuple(word for word in match["rest"].split() if word in _STATES) if match else ()
         if match and states:
             netdev = match["netdev"] or ""
-            facts.append(Neighbour(quote=block.quote(line.strip()), address=match["address"], netdev=netdev, states=states))
+            facts.append(
+                Neighbour(quote=block.quote(line.strip()), address=match["address"], netdev=netdev, states=states)
+            )
     return facts
 
 

@@ -4,10 +4,10 @@ import json
 import re
 from typing import Any
 
-from pdchecks.evidence import Block
+from pdchecks.evidence import Block, words
 from pdchecks.facts.base import Fact
 from pdchecks.facts.net import Netdev
-from pdchecks.parse.reader import Reader, looks_like, words
+from pdchecks.parse.reader import Reader, looks_like
 from pdchecks.unknown import Unknown
 
 _IP = re.compile(

@@ -2,14 +2,16 @@
 
 import re
 
-from pdchecks.evidence import Block
+from pdchecks.evidence import Block, words
 from pdchecks.facts.base import Fact
 from pdchecks.facts.perftest import PerftestRun
-from pdchecks.parse.reader import Reader, argument, looks_like, words
+from pdchecks.parse.reader import Reader, argument, looks_like
 from pdchecks.unknown import Unknown
 
 _TOOL = re.compile(r"(?:ib|raw_ethernet)_(?:write|read|send|atomic)?_?(?:bw|lat|burst_lat)")
-_BANNER = re.compile(r"^ {10,30}(?P<test>(?:RDMA_)?[A-Z][\w ]{2,30}(?:BW|Latency|Lat) ?\w{0,12} Test)\s*$", re.MULTILINE)
+_BANNER = re.compile(
+    r"^ {10,30}(?P<test>(?:RDMA_)?[A-Z][\w ]{2,30}(?:BW|Latency|Lat) ?\w{0,12} Test)\s*$", re.MULTILINE
+)
 _DEVICE = re.compile(r"Device\s+: (?P<device>\S{1,40})")
 _MTU = re.compile(r"^ Mtu\s+: (?P<mtu>\d{3,5})\[B\]", re.MULTILINE)
 _STATUS = re.compile(r"Failed status (?P<status>\d{1,3}): wr_id")

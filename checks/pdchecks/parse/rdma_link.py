@@ -4,10 +4,10 @@ import json
 import re
 from typing import Any
 
-from pdchecks.evidence import Block
+from pdchecks.evidence import Block, words
 from pdchecks.facts.base import Fact
 from pdchecks.facts.rdma import RdmaPort
-from pdchecks.parse.reader import Reader, given, looks_like, words
+from pdchecks.parse.reader import Reader, given, looks_like
 from pdchecks.unknown import Unknown
 
 _LINE = re.compile(
@@ -51,7 +51,11 @@ def _port(block: Block, line: str, device: str, port: int, fields: dict[str, str
         port=port,
         state=given(fields.get("state"), "the port state"),
         physical=given(fields.get("physical_state"), "the physical state"),
-        layer="InfiniBand" if "lid" in fields else "Ethernet" if "netdev" in fields else Unknown("no lid and no netdev"),
+        layer="InfiniBand"
+        if "lid" in fields
+        else "Ethernet"
+        if "netdev" in fields
+        else Unknown("no lid and no netdev"),
         rate_gbps=Unknown("rdma link prints no rate"),
         lid=int(lid) if lid.isdecimal() and len(lid) < 6 else Unknown("rdma link printed no lid"),
         netdev=given(fields.get("netdev"), "netdev"),

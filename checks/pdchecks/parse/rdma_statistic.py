@@ -3,10 +3,10 @@
 import json
 import re
 
-from pdchecks.evidence import Block
+from pdchecks.evidence import Block, words
 from pdchecks.facts.base import Fact
 from pdchecks.facts.rdma import RdmaCounters
-from pdchecks.parse.reader import Reader, looks_like, words
+from pdchecks.parse.reader import Reader, looks_like
 from pdchecks.unknown import Unknown
 
 _LINE = re.compile(r"link (?P<device>[^/\s]{1,64})/(?P<port>\d{1,3})(?: (?P<rest>.*))?")

@@ -4,11 +4,10 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from pdchecks.evidence import Block
+from pdchecks.evidence import Block, words
 from pdchecks.facts.base import Fact
 from pdchecks.unknown import Unknown
 
-_SEPARATORS = re.compile(r"[\s|;&()'\"]+")
 # Shapes are looked for in this much of an output: a tool shows itself early, and a log may be long.
 SHAPE_WINDOW = 20_000
 
@@ -23,11 +22,6 @@ class Reader:
     tool: str
     claims: Callable[[Block], bool]
     parse: Callable[[Block], Iterable[Fact] | Unknown]
-
-
-def words(command: str) -> list[str]:
-    """The words of a command line, paths reduced to their last part."""
-    return [word.rsplit("/", 1)[-1] if word.startswith(("/", "./")) else word for word in _SEPARATORS.split(command)]
 
 
 def runs(block: Block, *tools: str) -> bool:

@@ -3,16 +3,18 @@ the kernel's reason: a network namespace lacks some, and a container may not rea
 
 import re
 
-from pdchecks.evidence import Block
+from pdchecks.evidence import Block, words
 from pdchecks.facts.base import Fact
 from pdchecks.facts.host import Sysctl
-from pdchecks.parse.reader import Reader, looks_like, words
+from pdchecks.parse.reader import Reader, looks_like
 from pdchecks.unknown import Unknown
 
 _PAIR = re.compile(r"(?P<key>[a-z][\w-]{0,31}(?:[./][\w.:@-]{1,64}){1,10}) = (?P<value>.{0,400})")
 _FILE = re.compile(r"/proc/sys/(?P<path>[\w./:@-]{3,200}):(?P<value>.{0,400})")
 _ABSENT = re.compile(r"(?:sysctl|cat|grep): .*?/proc/sys/(?P<path>[\w./:@-]{3,200})['’\"]?: (?P<why>.{1,200})")
-_BUSY = re.compile(r"sysctl: (?:error: )?(?P<why>.{0,120}?)'?(?P<key>[a-z]\w{1,20}(?:\.[\w-]{1,64}){1,8})'?(?P<more>.{0,60})")
+_BUSY = re.compile(
+    r"sysctl: (?:error: )?(?P<why>.{0,120}?)'?(?P<key>[a-z]\w{1,20}(?:\.[\w-]{1,64}){1,8})'?(?P<more>.{0,60})"
+)
 _PATH = re.compile(r"/proc/sys/(?P<path>[\w./:@-]{3,200})")
 _SHAPE = re.compile(r"^(?:net|kernel|vm|fs|dev)(?:\.[\w-]+){1,8} = |^(?:sysctl|cat): .*/proc/sys/", re.MULTILINE)
 

@@ -13,7 +13,9 @@ from pdchecks.parse.reader import Reader, given, looks_like
 from pdchecks.unknown import Unknown
 
 _ROOT = "/sys/class/infiniband"
-_FILE = re.compile(r"(?:\S*?)/sys/class/infiniband/(?P<device>[^/\s:]{1,64})/(?P<path>[A-Za-z0-9_/-]{1,160}):(?P<value>.*)")
+_FILE = re.compile(
+    r"(?:\S*?)/sys/class/infiniband/(?P<device>[^/\s:]{1,64})/(?P<path>[A-Za-z0-9_/-]{1,160}):(?P<value>.*)"
+)
 _CAT = re.compile(r"/sys/class/infiniband/(?P<device>[^/\s*]{1,64})/(?P<path>[A-Za-z0-9_/-]{1,160})\s*$")
 _ERROR = re.compile(r"(?:cat|grep|head): ")
 _SHAPE = re.compile(r"^\S*/sys/class/infiniband/[^/\s:]+/[\w/-]+:", re.MULTILINE)

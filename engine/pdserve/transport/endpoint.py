@@ -1,0 +1,238 @@
+"""A pdwire Connection on a Stream: what both sides of the tcp transport share.
+
+One thread reads; any thread sends. `lock` guards the Connection and is never held while a byte moves. A KV frame is
+written by the thread that pushes it, one at a time. A control frame is queued where its place in the order of frames is
+decided, and written by whoever can do so without waiting; so neither the reader nor an engine's abort ever waits for
+a peer that does not read.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from pdserve.transport.stream import PeerGone, Stream
+from pdwire import (
+    CONNECTION,
+    HEAD_BYTES,
+    Abort,
+    AbortCode,
+    Bye,
+    Connection,
+    Frame,
+    Incoming,
+    LayerFrame,
+    LocalProtocolError,
+    Sealed,
+    seal,
+)
+
+MAX_QUEUED_BYTES = 1 << 20
+"""Control frames that a peer may leave unread. A well-behaved one never has more than a few hundred bytes waiting."""
+
+LINGER_S = 1.0
+SCRATCH_BYTES = 256 * 1024
+
+
+class Late(Exception):
+    """The caller's deadline passed before the first byte of its frame was sent."""
+
+
+class Endpoint:
+    """over: why nothing more can be sent, once it is so; changes are announced on `lock`."""
+
+    def __init__(self, stream: Stream, connection: Connection) -> None:
+        self.stream = stream
+        self.connection = connection
+        self.lock = threading.Condition()
+        self.over: str | None = None
+        self._writing = threading.Lock()
+        self._queue: list[memoryview] = []
+        self._queued = 0
+        self._reserved = 0
+        self._ticked = time.monotonic()
+        self._head = memoryview(bytearray(HEAD_BYTES))
+        self._scratch = memoryview(bytearray(SCRATCH_BYTES))
+
+    # Sending.
+
+    def post(self, frame: Frame) -> bool:
+        """Sends a control frame without waiting. False: the state of things no longer allows it, or all is over."""
+        with self.lock:
+            try:
+                self._enqueue(frame)
+            except LocalProtocolError:
+                return False
+        self._flush()
+        return self.over is None
+
+    def keep_up(self) -> None:
+        """Sends what the protocol asks for by itself: answers to ABORT, credit, signs of life."""
+        with self.lock:
+            if self.over is not None:
+                return
+            for frame in self.connection.owed():
+                self._enqueue(frame)
+        self._flush()
+
+    def send(self, sealed: Sealed, deadline: float, unless: Callable[[], None]) -> None:
+        """Sends a frame after all that is queued. unless: asked under the lock until the frame's turn; may raise.
+
+        Raises Late, LocalProtocolError or PeerGone. A frame once begun has at least frame_s to finish.
+        """
+        if isinstance(sealed.frame, LayerFrame):
+            self._reserve_credit(sealed.length, deadline, unless)
+            try:
+                self._send(sealed, deadline, unless)
+            finally:
+                with self.lock:
+                    self._reserved -= sealed.length
+                    self.lock.notify_all()
+        else:
+            self._send(sealed, deadline, unless)
+
+    def _reserve_credit(self, size: int, deadline: float, unless: Callable[[], None]) -> None:
+        with self.lock:
+            while True:
+                self._check_alive()
+                unless()
+                if self.connection.credit - self._reserved >= size:
+                    self._reserved += size
+                    return
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise Late("the peer gave no credit")
+                self.lock.wait(left)
+
+    def _send(self, sealed: Sealed, deadline: float, unless: Callable[[], None]) -> None:
+        if not self._writing.acquire(timeout=max(0.0, deadline - time.monotonic())):
+            raise Late("the connection was busy with other frames")
+        try:
+            with self.lock:
+                self._check_alive()
+                unless()
+                buffers = [memoryview(buffer) for buffer in self.connection.send(sealed)]
+                buffers = self._take_queue() + buffers
+            begun = time.monotonic()
+            self.stream.write(buffers, max(deadline, begun + self.connection.limits.frame_s))
+        except PeerGone as error:
+            self.fail(str(error))
+            raise
+        finally:
+            self._writing.release()
+        self._flush()
+
+    def _enqueue(self, frame: Frame) -> None:
+        for buffer in self.connection.send(seal(frame)):
+            self._queue.append(memoryview(buffer))
+            self._queued += len(buffer)
+        if self._queued > MAX_QUEUED_BYTES:
+            self.fail("does not read what it is sent")
+
+    def _take_queue(self) -> list[memoryview]:
+        queue, self._queue, self._queued = self._queue, [], 0
+        return queue
+
+    def _flush(self) -> None:
+        """Writes the queue as far as the socket takes it. A writer that is just busy does it when it is done."""
+        while self._queue and self.over is None and self._writing.acquire(blocking=False):
+            try:
+                with self.lock:
+                    self._check_alive()
+                    queue = self._take_queue()
+                if left := self.stream.write_some(queue):
+                    with self.lock:
+                        self._queue[:0] = left
+                        self._queued += sum(buffer.nbytes for buffer in left)
+                    return
+            except PeerGone as error:
+                self.fail(str(error))
+            finally:
+                self._writing.release()
+
+    # Receiving, in one thread.
+
+    def receive(
+        self,
+        deadline: float | None,
+        on_tick: Callable[[], None],
+        place: Callable[[Incoming], Sequence[memoryview] | None],
+    ) -> Frame:
+        """The next frame, its body in the views that `place` gives, or dropped when it gives None.
+
+        deadline: for the frame to begin and to end; without one, it may begin at any time and has frame_s to end.
+        Raises PeerGone and what pdwire raises.
+        """
+        if time.monotonic() - self._ticked >= self.connection.limits.tick_s:
+            self._ticked = time.monotonic()
+            on_tick()
+        what = "in the handshake"
+        if deadline is None:
+            what = "in the middle of a frame"
+            self.stream.wait_readable(float("inf"), "", on_tick)
+        end = deadline or time.monotonic() + self.connection.limits.frame_s
+        self.stream.read(self._head, end, what if deadline else "between frames", self.keep_up)
+        with self.lock:
+            incoming = self.connection.begin(self._head)
+        views = place(incoming) if incoming.layer is not None else None
+        if views is None:
+            self._drop(incoming, end, what)
+        else:
+            self.stream.scatter(views, end, what, self.keep_up, incoming.update)
+        with self.lock:
+            frame = incoming.finish()
+            self.lock.notify_all()
+        if isinstance(frame, Abort) and frame.request == CONNECTION:
+            raise PeerGone(f"given up by the peer: {frame.reason}")
+        if isinstance(frame, Bye):
+            raise PeerGone("closed by the peer")
+        return frame
+
+    def _drop(self, incoming: Incoming, deadline: float, what: str) -> None:
+        left = incoming.head.body_bytes
+        while left:
+            piece = self._scratch[: min(left, SCRATCH_BYTES)]
+            self.stream.scatter([piece], deadline, what, self.keep_up, incoming.update)
+            left -= len(piece)
+
+    # The end.
+
+    def fail(self, reason: str) -> None:
+        """Nothing more is sent, and whoever waits is woken. The first reason stays. Any thread may call it."""
+        with self.lock:
+            if self.over is None:
+                self.over = reason
+                self.connection.lost()
+            self.lock.notify_all()
+        self.stream.shut()
+
+    def give_up(self, code: AbortCode, reason: object) -> None:
+        """Tells the peer why, as far as it still listens, and sends nothing more."""
+        self._last(Abort.because(code, reason), str(reason))
+
+    def bye(self) -> None:
+        """A clean end from this side. The reader goes on until the peer closes too."""
+        self._last(Bye(), "closed by this side")
+
+    def _last(self, frame: Frame, reason: str) -> None:
+        if self.over is None:
+            self.post(frame)
+        with self.lock:
+            if self.over is None:
+                self.over = reason
+            self.lock.notify_all()
+        self.stream.end_writing()
+
+    def close(self) -> None:
+        """By the reading thread, as the last thing."""
+        with self.lock:
+            self.over = self.over or "closed by this side"
+        self.stream.linger(LINGER_S)
+        self.stream.shut()
+        with self._writing:
+            self.stream.close()
+
+    def _check_alive(self) -> None:
+        if self.over is not None:
+            raise PeerGone(self.over)

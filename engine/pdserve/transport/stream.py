@@ -1,0 +1,178 @@
+"""A TCP socket whose every wait ends: exact reads and gathered writes against a deadline, in plain threads.
+
+The socket is non-blocking and each direction waits on its own poll object, so that one thread may read while another
+writes. A read waits in slices of `tick_s`, and calls `idle` after each, so that its thread can do what time asks of it.
+Deadlines are `time.monotonic()` seconds. Everything that ends the connection is PeerGone, with the reason in words.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+GATHER = 1024
+"""Buffers in one sendmsg or recvmsg: Linux's IOV_MAX."""
+
+SLICE_BYTES = 2 << 20
+"""Bytes read before they are shown to the checksum: few enough to be still in the cache, more are fewer calls."""
+
+
+class PeerGone(Exception):
+    """The connection is of no further use: closed, reset, or too slow."""
+
+
+class Stream:
+    def __init__(self, sock: socket.socket, *, tick_s: float) -> None:
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.peer = format_address(sock.getpeername())
+        self._socket = sock
+        self._tick_s = tick_s
+        self._closing = threading.Lock()
+        """A closed descriptor's number may already be another connection's: never shut it down after that."""
+        self._readable = select.poll()
+        self._readable.register(sock, select.POLLIN)
+        self._writable = select.poll()
+        self._writable.register(sock, select.POLLOUT)
+
+    def read(self, view: memoryview, deadline: float, what: str, idle: Callable[[], None]) -> None:
+        """Fills the view. what: for the message when the deadline passes."""
+        self.scatter([view], deadline, what, idle, lambda piece: None)
+
+    def scatter(
+        self,
+        views: Sequence[memoryview],
+        deadline: float,
+        what: str,
+        idle: Callable[[], None],
+        show: Callable[[memoryview], None],
+    ) -> None:
+        """Fills the views, in order, straight from the socket. show: called with each piece as soon as it is there."""
+        todo = [view for view in views if view.nbytes]
+        first = 0
+        while first < len(todo):
+            try:
+                count = self._receive(_slice(todo, first))
+            except BlockingIOError:
+                self.wait_readable(deadline, what, idle)
+                continue
+            except OSError as error:
+                raise PeerGone(f"read failed: {error}") from None
+            if not count:
+                raise PeerGone(f"closed by the peer {what}")
+            while count:
+                view = todo[first]
+                taken = min(count, view.nbytes)
+                show(view[:taken])
+                count -= taken
+                if taken == view.nbytes:
+                    first += 1
+                else:
+                    todo[first] = view[taken:]
+            if time.monotonic() > deadline:
+                raise PeerGone(f"too slow {what}")
+
+    def _receive(self, views: list[memoryview]) -> int:
+        if len(views) == 1:
+            return self._socket.recv_into(views[0])
+        return self._socket.recvmsg_into(views)[0]
+
+    def wait_readable(self, deadline: float, what: str, idle: Callable[[], None]) -> None:
+        """Until there is something to read, or the end of it."""
+        while True:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise PeerGone(f"too slow {what}")
+            if self._readable.poll(1000 * min(left, self._tick_s) + 1):
+                return
+            idle()
+
+    def write_some(self, buffers: list[memoryview]) -> list[memoryview]:
+        """Writes what the socket takes without waiting; what is left over."""
+        try:
+            while buffers:
+                buffers = _after(buffers, self._socket.sendmsg(buffers[:GATHER]))
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            raise PeerGone(f"write failed: {error}") from None
+        return buffers
+
+    def write(self, buffers: list[memoryview], deadline: float) -> None:
+        """Writes everything."""
+        while buffers := self.write_some(buffers):
+            left = deadline - time.monotonic()
+            if left <= 0 or not self._writable.poll(1000 * left + 1):
+                raise PeerGone("does not take what it is sent")
+
+    def end_writing(self) -> None:
+        """The peer reads what was written, then the end. Reading goes on."""
+        self._shutdown(socket.SHUT_WR)
+
+    def shut(self) -> None:
+        """Ends both directions; wakes whoever waits here. Any thread may call it."""
+        self._shutdown(socket.SHUT_RDWR)
+
+    def linger(self, seconds: float) -> None:
+        """Swallows what the peer still sends, lest a reset destroy our last words on their way."""
+        self.end_writing()
+        deadline = time.monotonic() + seconds
+        with contextlib.suppress(OSError):
+            while (left := deadline - time.monotonic()) > 0 and self._readable.poll(1000 * left):
+                if not self._socket.recv(64 * 1024):
+                    break
+
+    def close(self) -> None:
+        """Gives the file descriptor back. No other thread may be reading or writing."""
+        with self._closing:
+            self._socket.close()
+
+    def _shutdown(self, how: int) -> None:
+        with self._closing, contextlib.suppress(OSError):
+            self._socket.shutdown(how)
+
+
+def _slice(views: Sequence[memoryview], first: int) -> list[memoryview]:
+    """The next views to fill, together at most SLICE_BYTES."""
+    batch: list[memoryview] = []
+    room = SLICE_BYTES
+    for view in views[first : first + GATHER]:
+        batch.append(view[:room])
+        room -= view.nbytes
+        if room <= 0:
+            break
+    return batch
+
+
+def _after(buffers: list[memoryview], count: int) -> list[memoryview]:
+    """What of the buffers is left after count bytes."""
+    for index, buffer in enumerate(buffers):
+        if count < buffer.nbytes:
+            return [buffer[count:], *buffers[index + 1 :]]
+        count -= buffer.nbytes
+    return []
+
+
+def format_address(address: tuple[str, int] | tuple[str, int, int, int]) -> str:
+    host, port = address[0], address[1]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def size_buffers(sock: socket.socket, size: int) -> None:
+    """Asks for socket buffers of this size, before connect or listen, where the kernel grants it.
+
+    Asking for more than net.core.{w,r}mem_max would be worse than not asking: the kernel grants that maximum and then
+    no longer tunes the buffer by itself, which goes up to tcp_{w,r}mem (tcp(7)).
+    """
+    for option, maximum in ((socket.SO_SNDBUF, "wmem_max"), (socket.SO_RCVBUF, "rmem_max")):
+        try:
+            granted = int(Path("/proc/sys/net/core", maximum).read_text(encoding="ascii"))
+        except (OSError, ValueError):
+            continue
+        if granted >= size:
+            sock.setsockopt(socket.SOL_SOCKET, option, size)

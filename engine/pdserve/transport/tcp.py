@@ -1,0 +1,107 @@
+"""KV over TCP: one connection for each pair, any number of requests and threads on it.
+
+Frames go out with one gathered write from the caller's own buffers and come in straight into the sink's, checksummed
+piece by piece on the way. Credits of pdwire are the back-pressure; its Limits are the deadlines.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import time
+from collections.abc import Set
+from typing import Final
+from urllib.parse import urlsplit
+
+from pdserve.transport.base import KvListener, KvSender, KvSink, TransferFailed
+from pdserve.transport.stream import Stream, size_buffers
+from pdserve.transport.tcp_receive import TcpListener
+from pdserve.transport.tcp_send import TcpSender
+from pdwire import AbortCode, CompatRecord, Connection, Conversion, Limits, Role
+
+SCHEME: Final = "tcp"
+BUFFER_BYTES = 4 << 20
+
+
+class TcpTransport:
+    """limits: what this end allows. can: what the engines convert. buffer_bytes: socket buffers, each direction."""
+
+    name = SCHEME
+
+    def __init__(
+        self,
+        limits: Limits | None = None,
+        *,
+        can: Set[Conversion] = frozenset(),
+        buffer_bytes: int = BUFFER_BYTES,
+        max_connections: int = 256,
+    ) -> None:
+        self._limits = limits or Limits()
+        self._can = can
+        self._buffer_bytes = buffer_bytes
+        self._max_connections = max_connections
+
+    def listen(self, host: str, port: int, record: CompatRecord, sink: KvSink) -> KvListener:
+        family, address = _resolve(host, port)
+        if ipaddress.ip_address(address[0]).is_unspecified:
+            raise ValueError(f"`{host}` means every interface; give the one address that prefill nodes reach")
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            size_buffers(sock, self._buffer_bytes)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.bind(address)
+            sock.listen(128)
+        except OSError:
+            sock.close()
+            raise
+        return TcpListener(
+            sock, lambda: self._connection(Role.DECODE, record), sink, max_connections=self._max_connections
+        )
+
+    def connect(self, address: str, record: CompatRecord, *, deadline: float) -> KvSender:
+        sock = self._dial(address, deadline)
+        try:
+            stream = Stream(sock, tick_s=self._limits.tick_s)
+        except OSError as error:
+            sock.close()
+            raise TransferFailed(f"decode at {address}: {error}") from None
+        return TcpSender(stream, self._connection(Role.PREFILL, record), deadline=deadline)
+
+    def _connection(self, role: Role, record: CompatRecord) -> Connection:
+        return Connection(role, record, self._limits, can=self._can)
+
+    def _dial(self, address: str, deadline: float) -> socket.socket:
+        try:
+            url = urlsplit(address)
+            if url.scheme != SCHEME or not url.hostname or not url.port:
+                raise ValueError("not of the form tcp://HOST:PORT")
+            family, where = _resolve(url.hostname, url.port)
+        except ValueError as error:
+            raise TransferFailed(f"address {address!r}: {error}", AbortCode.PROTOCOL) from None
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TransferFailed(f"decode at {address}: deadline passed before connecting", AbortCode.DEADLINE)
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            size_buffers(sock, self._buffer_bytes)
+            sock.settimeout(left)
+            sock.connect(where)
+        except OSError as error:
+            sock.close()
+            code = AbortCode.DEADLINE if isinstance(error, TimeoutError) else AbortCode.INTERNAL
+            raise TransferFailed(f"decode at {address}: cannot connect: {error}", code) from None
+        return sock
+
+
+def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[str, int]]:
+    """An IP address, or `localhost`: resolving other names waits for servers that have no deadline here.
+
+    Raises ValueError.
+    """
+    if host == "localhost":
+        host = "127.0.0.1"
+    try:
+        version = ipaddress.ip_address(host).version
+    except ValueError:
+        raise ValueError(f"`{host}` is not an IP address") from None
+    return (socket.AF_INET6 if version == 6 else socket.AF_INET), (host, port)

@@ -1,0 +1,320 @@
+"""The decode side of the tcp transport: a listener, and a session with its own thread for each prefill side.
+
+A request is live in a session from the first frame that the sink agreed to place until the sink took its first token,
+was told `aborted`, or gave the request up itself. While the sink is asked about a request, or a frame of it is being
+written, the request is busy: giving it up then means that `aborted` follows when that is over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import selectors
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from pdserve.transport.base import KvRefused, KvSink
+from pdserve.transport.endpoint import LINGER_S, Endpoint
+from pdserve.transport.stream import PeerGone, Stream, format_address
+from pdwire import (
+    Abort,
+    AbortCode,
+    ChecksumMismatch,
+    Complete,
+    Connection,
+    ConnectionState,
+    FirstToken,
+    Frame,
+    Incoming,
+    IncompatiblePeer,
+    LayerFrame,
+    RemoteProtocolError,
+    RequestState,
+    seal,
+)
+
+log = logging.getLogger("pdserve.transport.tcp")
+
+
+class Session:
+    """One connection from a prefill side, from its first byte to its last."""
+
+    def __init__(self, stream: Stream, connection: Connection, sink: KvSink) -> None:
+        self._endpoint = Endpoint(stream, connection)
+        self._lock = self._endpoint.lock
+        self._sink = sink
+        self._live: set[bytes] = set()
+        self._busy: bytes | None = None
+        self._given_up = False
+        """The engine gave up the busy request."""
+
+    def abort(self, request: bytes, reason: str) -> bool:
+        """See KvListener.abort."""
+        with self._lock:
+            busy = self._busy == request
+            if not busy and request not in self._live:
+                return False
+            self._given_up |= busy
+            self._live.discard(request)
+        self._endpoint.post(Abort.because(AbortCode.CANCELLED, reason, request))
+        return busy
+
+    def run(self) -> None:
+        """Reads until the end: the thread's whole life. Whatever a peer sends costs one log line and its connection."""
+        endpoint = self._endpoint
+        try:
+            self._serve()
+        except PeerGone as error:
+            if endpoint.connection.state is not ConnectionState.CLOSED:
+                self._log(error)
+            endpoint.fail(str(error))
+        except IncompatiblePeer as error:
+            self._log(error)
+            endpoint.post(endpoint.connection.hello)
+            endpoint.give_up(AbortCode.INCOMPATIBLE, error)
+        except RemoteProtocolError as error:
+            self._log(error)
+            endpoint.give_up(AbortCode.PROTOCOL, error)
+        except Exception:
+            log.exception("%s: connection given up", endpoint.stream.peer)
+            endpoint.give_up(AbortCode.INTERNAL, "internal error of the receiver")
+        finally:
+            self._abort_all()
+            endpoint.close()
+
+    def close(self) -> None:
+        self._endpoint.bye()
+
+    def cut(self) -> None:
+        """For a peer that does not answer `close`."""
+        self._endpoint.fail("closed by this side")
+
+    def _log(self, error: Exception) -> None:
+        if self._endpoint.over is None:
+            log.warning("%s: %s", self._endpoint.stream.peer, error)
+
+    def _serve(self) -> None:
+        endpoint = self._endpoint
+        endpoint.receive(time.monotonic() + endpoint.connection.limits.hello_s, endpoint.keep_up, self._place)
+        endpoint.post(endpoint.connection.hello)
+        while True:
+            try:
+                self._hear(endpoint.receive(None, self._tick, self._place))
+            except ChecksumMismatch as error:
+                if self._busy != error.frame.request:
+                    raise
+                log.warning("%s: %s", endpoint.stream.peer, error)
+                self._refuse(error.frame.request, AbortCode.CHECKSUM, error)
+            endpoint.keep_up()
+
+    def _place(self, incoming: Incoming) -> Sequence[memoryview] | None:
+        frame = incoming.layer
+        assert frame is not None, "only KV is placed"
+        with self._lock:
+            if not incoming.wanted:
+                return None
+            self._busy = frame.request
+        placed: list[memoryview] = []
+        if not self._ask(frame.request, lambda: placed.extend(_views(self._sink, frame))):
+            return None
+        with self._lock:
+            if not self._given_up:
+                self._live.add(frame.request)
+        return placed
+
+    def _hear(self, frame: Frame) -> None:
+        match frame:
+            case LayerFrame() if self._busy is not None:
+                if self._given_up or self._ask(frame.request, lambda: self._sink.landed(frame)):
+                    self._idle()
+            case FirstToken() if self._state(frame.request) is RequestState.FINISHING:
+                with self._lock:
+                    self._busy = frame.request
+                if self._ask(frame.request, lambda: self._sink.first_token(frame)):
+                    self._idle(Complete(request=frame.request))
+            case Abort() if self._state(frame.request) is RequestState.ABORTED_BY_PREFILL:
+                self._end(frame.request, frame.reason, even_if_unknown=True)
+            case _:
+                pass
+
+    def _state(self, request: bytes) -> RequestState:
+        with self._lock:
+            return self._endpoint.connection.request_state(request)
+
+    def _ask(self, request: bytes, question: Callable[[], None]) -> bool:
+        """False: the sink said no, and the request has ended."""
+        try:
+            question()
+        except KvRefused as error:
+            self._refuse(request, AbortCode.REFUSED, error)
+        except Exception:
+            log.exception("sink failed on request %s", request.hex())
+            self._refuse(request, AbortCode.INTERNAL, "internal error of the receiver")
+        else:
+            return True
+        return False
+
+    def _refuse(self, request: bytes, code: AbortCode, reason: object) -> None:
+        abort = Abort.because(code, reason, request)
+        self._endpoint.post(abort)
+        self._end(request, abort.reason)
+
+    def _idle(self, complete: Complete | None = None) -> None:
+        """The busy request is no longer so. complete: its last frame, if it was."""
+        with self._lock:
+            request, given_up = self._busy, self._given_up
+            if not given_up:
+                self._busy = None
+                if complete is not None:
+                    self._live.discard(complete.request)
+        if given_up and request is not None:
+            self._end(request, "given up by the receiver")
+        elif complete is not None:
+            self._endpoint.post(complete)
+
+    def _end(self, request: bytes, reason: str, *, even_if_unknown: bool = False) -> None:
+        """No byte of the request will be written any more; says so to the sink, once."""
+        with self._lock:
+            tell = even_if_unknown or request in self._live or (self._given_up and self._busy == request)
+            self._live.discard(request)
+            self._busy = request
+        if tell:
+            try:
+                self._sink.aborted(request, reason)
+            except Exception:
+                log.exception("sink failed to abort request %s", request.hex())
+        with self._lock:
+            self._busy, self._given_up = None, False
+
+    def _abort_all(self) -> None:
+        reason = self._endpoint.over or "closed by this side"
+        with self._lock:
+            if self._given_up and self._busy is not None:
+                self._live.add(self._busy)
+        while self._live:
+            with self._lock:
+                request = next(iter(self._live), None)
+            if request is not None:
+                self._end(request, reason)
+
+    def _tick(self) -> None:
+        with self._lock:
+            overdue = self._endpoint.connection.overdue()
+        for abort in overdue:
+            log.warning("%s: request %s: %s", self._endpoint.stream.peer, abort.request.hex(), abort.reason)
+            self._endpoint.post(abort)
+            self._end(abort.request, abort.reason)
+        self._endpoint.keep_up()
+
+
+def _views(sink: KvSink, frame: LayerFrame) -> list[memoryview]:
+    views = [memoryview(view).cast("B") for view in sink.place(frame)]
+    size = sum(view.nbytes for view in views)
+    if size != frame.body_bytes:
+        raise ValueError(f"sink placed {size} bytes for the {frame.body_bytes} of {frame}")
+    return views
+
+
+class TcpListener:
+    """Accepts until closed. At most max_connections sessions at a time; one more is told so and closed."""
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        connection: Callable[[], Connection],
+        sink: KvSink,
+        *,
+        max_connections: int,
+    ) -> None:
+        self._socket = sock
+        self._connection = connection
+        self._sink = sink
+        self._max = max_connections
+        self._lock = threading.Lock()
+        self._sessions: dict[Session, threading.Thread] = {}
+        self._wake, self._woken = socket.socketpair()
+        self._address = f"tcp://{format_address(sock.getsockname())}"
+        sock.setblocking(False)
+        self._acceptor = threading.Thread(target=self._accept, name=f"kv-at-{self._address}", daemon=True)
+        self._acceptor.start()
+
+    @property
+    def address(self) -> str:
+        return self._address
+
+    @property
+    def connections(self) -> int:
+        """Sessions that have not ended."""
+        with self._lock:
+            return len(self._sessions)
+
+    def abort(self, request: bytes, reason: str) -> bool:
+        with self._lock:
+            sessions = list(self._sessions)
+        answers = [session.abort(request, reason) for session in sessions]
+        return any(answers)
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._wake.send(b"x")
+        self._acceptor.join(LINGER_S)
+        with self._lock:
+            sessions = dict(self._sessions)
+        for session in sessions:
+            session.close()
+        for end in (time.monotonic() + LINGER_S, time.monotonic() + 3 * LINGER_S):
+            for session, thread in sessions.items():
+                thread.join(max(0.0, end - time.monotonic()))
+                session.cut()
+        self._wake.close()
+
+    def _accept(self) -> None:
+        with self._socket, self._woken, selectors.DefaultSelector() as selector:
+            selector.register(self._socket, selectors.EVENT_READ)
+            selector.register(self._woken, selectors.EVENT_READ)
+            while self._woken not in {key.fileobj for key, _ in selector.select()}:
+                try:
+                    sock, _ = self._socket.accept()
+                except BlockingIOError:
+                    continue
+                except OSError as error:
+                    # Out of file descriptors, or a connection that died in the queue: the next one may be luckier.
+                    log.warning("%s: accept failed: %s", self._address, error)
+                    time.sleep(0.5)
+                    continue
+                self._open(sock)
+
+    def _open(self, sock: socket.socket) -> None:
+        connection = self._connection()
+        try:
+            stream = Stream(sock, tick_s=connection.limits.tick_s)
+        except OSError:
+            sock.close()
+            return
+        if self.connections >= self._max:
+            log.warning("%s: refused, there are %d connections already", stream.peer, self._max)
+            refusal = Abort.because(AbortCode.REFUSED, f"decode has {self._max} connections already")
+            with contextlib.suppress(PeerGone):
+                stream.write_some([memoryview(buffer) for buffer in connection.send(seal(refusal))])
+            stream.close()
+            return
+        session = Session(stream, connection, self._sink)
+        thread = threading.Thread(target=self._run, args=(session,), name=f"kv-from-{stream.peer}", daemon=True)
+        with self._lock:
+            self._sessions[session] = thread
+        try:
+            thread.start()
+        except RuntimeError as error:
+            log.warning("%s: refused: %s", stream.peer, error)
+            with self._lock:
+                del self._sessions[session]
+            stream.close()
+
+    def _run(self, session: Session) -> None:
+        try:
+            session.run()
+        finally:
+            with self._lock:
+                del self._sessions[session]

@@ -1,0 +1,559 @@
+"""What every KV transport guarantees (docs/transports.md lists it), over each of them."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TypeAlias
+
+import psutil
+import pytest
+from tests.contract.bad_link import BadLink
+from tests.contract.kv_sink import Sink, require_all_tokens, soon
+from tests.kv_examples import DECODE, PREFILL, layer_frame, request_id
+
+from pdserve.transport.base import KvListener, KvRefused, KvSender, TransferFailed, Transport
+from pdserve.transport.tcp import TcpTransport
+from pdwire import (
+    HEAD_BYTES,
+    AbortCode,
+    Connection,
+    DType,
+    FirstToken,
+    IncompatiblePeer,
+    LayerFrame,
+    Limits,
+    Role,
+    seal,
+)
+
+Factory: TypeAlias = Callable[[Limits], Transport]
+TRANSPORTS: list[Factory] = [TcpTransport]
+
+QUICK = Limits(hello_s=0.5, frame_s=0.5, idle_s=0.6, request_s=0.5, complete_s=0.5, abort_s=0.5)
+
+
+@pytest.fixture(params=TRANSPORTS, ids=lambda factory: factory.name)
+def make(request: pytest.FixtureRequest) -> Factory:
+    factory: Factory = request.param
+    return factory
+
+
+class Pair:
+    """A sink that listens and a sender that is connected to it."""
+
+    def __init__(self, make: Factory, limits: Limits | None = None, sink: Sink | None = None) -> None:
+        self.transport = make(limits or Limits())
+        self.sink = sink or Sink()
+        self.listener: KvListener = self.transport.listen("127.0.0.1", 0, DECODE, self.sink)
+        self.senders: list[KvSender] = []
+
+    def connect(self, address: str | None = None) -> KvSender:
+        sender = self.transport.connect(address or self.listener.address, PREFILL, deadline=soon())
+        self.senders.append(sender)
+        return sender
+
+    def close(self) -> None:
+        for sender in self.senders:
+            sender.close()
+        self.listener.close()
+
+
+@pytest.fixture
+def pair(make: Factory) -> Iterator[Pair]:
+    pair = Pair(make)
+    yield pair
+    pair.close()
+
+
+@pytest.fixture
+def quick(make: Factory) -> Iterator[Pair]:
+    pair = Pair(make, QUICK)
+    yield pair
+    pair.close()
+
+
+def body_of(frame: LayerFrame, seed: int = 0) -> bytes:
+    return random.Random(repr((frame.request, frame.layer, frame.first_token, seed))).randbytes(frame.body_bytes)
+
+
+def push(sender: KvSender, frame: LayerFrame, *, pieces: int = 1) -> None:
+    view = memoryview(body_of(frame))
+    step = -(-len(view) // pieces)
+    sender.push(frame, [view[at : at + step] for at in range(0, len(view), step)], deadline=soon())
+
+
+def push_all(sender: KvSender, request: bytes, tokens: int = 40, chunk: int = 16) -> None:
+    for first in range(0, tokens, chunk):
+        for layer in range(PREFILL.layers):
+            push(sender, layer_frame(request, layer, first, min(chunk, tokens - first)))
+
+
+def finish(sender: KvSender, request: bytes, tokens: int = 40) -> None:
+    sender.finish(FirstToken(request=request, token=7, prompt_tokens=tokens), deadline=soon())
+
+
+# What arrives.
+
+
+def test_bytes_arrive_exactly_and_the_first_token_follows_them(pair: Pair) -> None:
+    sender, request = pair.connect(), request_id(1)
+    pair.sink.finishing = require_all_tokens(pair.sink)
+    push_all(sender, request)
+    done = FirstToken(
+        request=request, token=42, prompt_tokens=40, logprob=-0.25, finish_reason="stop", meta={"ms": 1.5}
+    )
+    sender.finish(done, deadline=soon())
+    assert pair.sink.done[request] == done
+    assert len(pair.sink.bodies) == 3 * PREFILL.layers
+    for (_, layer, first), body in pair.sink.bodies.items():
+        assert body == body_of(layer_frame(request, layer, first, len(body) // 1024))
+    assert not pair.sink.gone
+
+
+@pytest.mark.parametrize(("pieces_out", "pieces_in"), [(1, 1), (1, 700), (1500, 7), (13, 1100)])
+def test_a_large_frame_is_gathered_and_scattered(pair: Pair, pieces_out: int, pieces_in: int) -> None:
+    pair.sink.pieces = pieces_in
+    frame = layer_frame(request_id(1), count=8192)
+    assert frame.body_bytes == 8 << 20
+    push(pair.connect(), frame, pieces=pieces_out)
+    pair.sink.wait(lambda: pair.sink.bodies)
+    assert pair.sink.bodies[frame.request, 0, 0] == body_of(frame)
+
+
+def test_more_bytes_than_the_credit_window_go_through(make: Factory) -> None:
+    pair = Pair(make, Limits(max_frame_bytes=70_000, credit_bytes=140_000))
+    try:
+        sender = pair.connect()
+        for number in range(100):
+            push(sender, layer_frame(request_id(1), first_token=64 * number, count=64))
+        pair.sink.wait(lambda: len(pair.sink.bodies) == 100)
+    finally:
+        pair.close()
+
+
+def test_many_requests_share_one_connection_from_many_threads(pair: Pair) -> None:
+    sender = pair.connect()
+    pair.sink.finishing = require_all_tokens(pair.sink)
+
+    def one(number: int) -> None:
+        push_all(sender, request_id(number))
+        finish(sender, request_id(number))
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(one, range(1, 65), timeout=60))
+    assert set(pair.sink.done) == {request_id(number) for number in range(1, 65)}
+    assert len(pair.sink.bodies) == 64 * 3 * PREFILL.layers
+    for (request, layer, first), body in pair.sink.bodies.items():
+        assert body == body_of(layer_frame(request, layer, first, len(body) // 1024))
+    assert not pair.sink.gone
+
+
+def test_a_resent_frame_lands_again(pair: Pair) -> None:
+    sender, frame = pair.connect(), layer_frame(request_id(1))
+    push(sender, frame)
+    push(sender, frame)
+    pair.sink.wait(lambda: pair.sink.landings[frame.request, 0, 0] == 2)
+    assert pair.sink.bodies[frame.request, 0, 0] == body_of(frame)
+
+
+def test_two_prefills_feed_one_decode(pair: Pair) -> None:
+    for number in (1, 2):
+        sender = pair.connect()
+        push_all(sender, request_id(number))
+        finish(sender, request_id(number))
+    assert len(pair.sink.done) == 2
+
+
+def test_each_side_knows_the_other(pair: Pair) -> None:
+    assert pair.connect().peer == DECODE
+
+
+# What is refused.
+
+
+def test_a_flipped_byte_is_refused_by_name_and_ends_the_request_on_both_sides(make: Factory) -> None:
+    pair = Pair(make)
+    hello = sum(len(buffer) for buffer in seal(Connection(Role.PREFILL, PREFILL).hello).buffers)
+    try:
+        with BadLink(pair.listener.address, flip=hello + HEAD_BYTES + 12_345) as link:
+            sender, bad, good = pair.connect(link.address), layer_frame(request_id(1), 2, 32), request_id(2)
+            push(sender, bad)
+            pair.sink.wait(lambda: pair.sink.gone)
+            with pytest.raises(TransferFailed) as failure:
+                finish(sender, bad.request)
+            assert failure.value.code is AbortCode.CHECKSUM
+            for text in (str(failure.value), *pair.sink.gone[bad.request]):
+                assert "checksum" in text and bad.request.hex() in text and "layer 2 tokens 32..47" in text
+            assert not pair.sink.bodies, "a frame that did not verify must never land"
+            push_all(sender, good)
+            finish(sender, good)
+            assert len(pair.sink.gone[bad.request]) == 1 and good in pair.sink.done
+    finally:
+        pair.close()
+
+
+def test_a_frame_that_the_sink_refuses_fails_its_request_only(pair: Pair) -> None:
+    def refuse(frame: LayerFrame) -> None:
+        if frame.request == request_id(1):
+            raise KvRefused("no such ticket")
+
+    pair.sink.placing = refuse
+    sender = pair.connect()
+    with pytest.raises(TransferFailed, match="no such ticket") as failure:
+        push_all(sender, request_id(1), tokens=4000)
+        finish(sender, request_id(1), tokens=4000)
+    assert failure.value.code is AbortCode.REFUSED
+    with pytest.raises(TransferFailed, match="no such ticket"):
+        push(sender, layer_frame(request_id(1)))
+    push_all(sender, request_id(2))
+    finish(sender, request_id(2))
+    assert not pair.sink.gone, "a request that was never placed needs no abort"
+
+
+def test_a_request_refused_midway_is_aborted_at_the_sink_once(pair: Pair) -> None:
+    def refuse(frame: LayerFrame) -> None:
+        if frame.layer == 2:
+            raise KvRefused("lease expired")
+
+    pair.sink.placing = refuse
+    sender = pair.connect()
+    with pytest.raises(TransferFailed, match="lease expired"):
+        push_all(sender, request_id(1))
+        finish(sender, request_id(1))
+    assert pair.sink.gone[request_id(1)] == ["lease expired"]
+
+
+def test_a_first_token_without_all_its_kv_is_refused(pair: Pair) -> None:
+    pair.sink.finishing = require_all_tokens(pair.sink)
+    sender = pair.connect()
+    push_all(sender, request_id(1), tokens=32)
+    with pytest.raises(TransferFailed, match=r"layer 0 lacks tokens 32\.\.39"):
+        finish(sender, request_id(1), tokens=40)
+    assert len(pair.sink.gone[request_id(1)]) == 1
+
+
+def test_a_sink_that_fails_costs_its_request_and_no_more(pair: Pair, caplog: pytest.LogCaptureFixture) -> None:
+    def fail(frame: LayerFrame) -> None:
+        if frame.request == request_id(1):
+            raise ZeroDivisionError
+
+    pair.sink.landing = fail
+    sender = pair.connect()
+    with pytest.raises(TransferFailed, match="internal error of the receiver"):
+        push_all(sender, request_id(1))
+        finish(sender, request_id(1))
+    assert "ZeroDivisionError" in caplog.text
+    push_all(sender, request_id(2))
+    finish(sender, request_id(2))
+
+
+@pytest.mark.parametrize("change", [{"layer": 4}, {"dtype": DType.BFLOAT16}, {"kv_heads": 4}, {"head_dim": 32}])
+def test_a_frame_outside_the_negotiated_shape_is_not_sent(pair: Pair, change: dict[str, int]) -> None:
+    sender = pair.connect()
+    frame = replace(layer_frame(request_id(1)), **change)
+    with pytest.raises(TransferFailed, match="negotiated"):
+        push(sender, frame)
+    push(sender, layer_frame(request_id(2)))
+
+
+def test_an_incompatible_peer_is_named_with_both_values(make: Factory, caplog: pytest.LogCaptureFixture) -> None:
+    transport = make(Limits())
+    decode = replace(DECODE, dtype=DType.BFLOAT16, model_digest="sha256:0bad")
+    listener = transport.listen("127.0.0.1", 0, decode, Sink())
+    try:
+        with pytest.raises(IncompatiblePeer) as failure:
+            transport.connect(listener.address, PREFILL, deadline=soon())
+    finally:
+        listener.close()
+    assert {field.field for field in failure.value.verdict.fatal} == {"dtype", "model_digest"}
+    for text in (str(failure.value), caplog.text):
+        assert "dtype: prefill float32, decode bfloat16" in text
+        assert "model_digest: prefill sha256:6e1f, decode sha256:0bad" in text
+
+
+# How it ends early.
+
+
+def test_an_abort_of_the_sender_reaches_the_sink_once(pair: Pair) -> None:
+    sender = pair.connect()
+    push(sender, layer_frame(request_id(1)))
+    sender.abort(request_id(1), "client went away")
+    sender.abort(request_id(1), "client went away")
+    pair.sink.wait(lambda: pair.sink.gone[request_id(1)])
+    with pytest.raises(TransferFailed, match="client went away"):
+        push(sender, layer_frame(request_id(1)))
+    push_all(sender, request_id(2))
+    finish(sender, request_id(2))
+    assert pair.sink.gone[request_id(1)] == ["client went away"]
+
+
+def test_an_abort_before_the_first_frame_frees_what_the_sink_reserved(pair: Pair) -> None:
+    pair.connect().abort(request_id(1), "prefill failed")
+    pair.sink.wait(lambda: pair.sink.gone[request_id(1)] == ["prefill failed"])
+
+
+def test_an_abort_after_the_end_is_no_abort(pair: Pair) -> None:
+    sender = pair.connect()
+    push_all(sender, request_id(1))
+    finish(sender, request_id(1))
+    sender.abort(request_id(1), "too late")
+    push_all(sender, request_id(2))
+    finish(sender, request_id(2))
+    assert not pair.sink.gone
+
+
+def test_an_abort_of_the_receiver_stops_the_sender(pair: Pair) -> None:
+    sender = pair.connect()
+    push(sender, layer_frame(request_id(1)))
+    pair.sink.wait(lambda: pair.sink.bodies)
+    assert pair.listener.abort(request_id(1), "lease ran out") is False
+    assert pair.listener.abort(request_id(9), "unknown") is False
+    with pytest.raises(TransferFailed, match="lease ran out") as failure:
+        finish(sender, request_id(1))
+    assert failure.value.code is AbortCode.CANCELLED
+    assert not pair.sink.gone, "abort answered that nothing is being written"
+
+
+def test_memory_of_a_frame_being_written_is_given_back_only_by_aborted(pair: Pair) -> None:
+    entered, leave = threading.Event(), threading.Event()
+
+    def hold(frame: LayerFrame) -> None:
+        entered.set()
+        assert leave.wait(10)
+
+    pair.sink.placing = hold
+    sender = pair.connect()
+    push(sender, layer_frame(request_id(1)))
+    assert entered.wait(10)
+    assert pair.listener.abort(request_id(1), "client went away") is True
+    assert not pair.sink.gone
+    leave.set()
+    pair.sink.wait(lambda: pair.sink.gone[request_id(1)])
+    assert not pair.sink.bodies
+    with pytest.raises(TransferFailed, match="client went away"):
+        finish(sender, request_id(1))
+    assert len(pair.sink.gone[request_id(1)]) == 1
+
+
+def test_a_connection_cut_in_mid_frame_aborts_every_unfinished_request(make: Factory) -> None:
+    pair = Pair(make)
+    try:
+        with BadLink(pair.listener.address, cut=500_000) as link:
+            sender = pair.connect(link.address)
+            push(sender, layer_frame(request_id(1)))
+            push_all(sender, request_id(2))
+            finish(sender, request_id(2))
+            with pytest.raises(TransferFailed):
+                push(sender, layer_frame(request_id(3), count=8192))
+                finish(sender, request_id(3))
+            pair.sink.wait(lambda: len(pair.sink.gone) == 2)
+            with pytest.raises(TransferFailed):
+                push(sender, layer_frame(request_id(4)))
+        assert {request: len(reasons) for request, reasons in pair.sink.gone.items()} == {
+            request_id(1): 1,
+            request_id(3): 1,
+        }
+        assert (request_id(3), 0, 0) not in pair.sink.bodies
+        fresh = pair.connect()
+        push_all(fresh, request_id(5))
+        finish(fresh, request_id(5))
+    finally:
+        pair.close()
+
+
+def test_closing_the_sender_aborts_what_is_unfinished_without_a_complaint(
+    pair: Pair, caplog: pytest.LogCaptureFixture
+) -> None:
+    sender = pair.connect()
+    push(sender, layer_frame(request_id(1)))
+    sender.close()
+    sender.close()
+    pair.sink.wait(lambda: pair.sink.gone[request_id(1)])
+    with pytest.raises(TransferFailed, match="closed by this side"):
+        push(sender, layer_frame(request_id(2)))
+    sender.abort(request_id(1), "never raises")
+    assert not caplog.records
+
+
+def test_closing_the_listener_fails_the_sender_and_leaves_nothing(make: Factory) -> None:
+    process = psutil.Process()
+    before = process.num_fds(), threading.active_count()
+    pair = Pair(make)
+    sender = pair.connect()
+    push(sender, layer_frame(request_id(1)))
+    pair.sink.wait(lambda: pair.sink.bodies)
+    pair.listener.close()
+    assert len(pair.sink.gone[request_id(1)]) == 1
+    with pytest.raises(TransferFailed, match="closed by the peer"):
+        push(sender, layer_frame(request_id(2)))
+    pair.close()
+    assert (process.num_fds(), threading.active_count()) == before
+
+
+# Deadlines.
+
+
+def test_connecting_to_nobody_is_a_clear_failure(make: Factory) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    with pytest.raises(TransferFailed, match="cannot connect"):
+        make(Limits()).connect(f"tcp://127.0.0.1:{port}", PREFILL, deadline=soon())
+
+
+def test_a_peer_silent_in_the_handshake_ends_by_deadline(make: Factory) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        begun = time.monotonic()
+        with pytest.raises(TransferFailed) as failure:
+            make(QUICK).connect(f"tcp://127.0.0.1:{server.getsockname()[1]}", PREFILL, deadline=soon())
+        assert failure.value.code is AbortCode.DEADLINE
+        assert time.monotonic() - begun < 3
+
+
+def test_a_link_that_stalls_in_mid_frame_ends_on_both_sides(quick: Pair) -> None:
+    with BadLink(quick.listener.address, stall=3000) as link:
+        sender = quick.connect(link.address)
+        begun = time.monotonic()
+        with pytest.raises(TransferFailed):
+            push(sender, layer_frame(request_id(1)))
+            finish(sender, request_id(1))
+        quick.sink.wait(lambda: quick.sink.gone[request_id(1)])
+        assert time.monotonic() - begun < 5
+
+
+def test_a_finish_that_nobody_answers_ends_by_its_deadline(pair: Pair) -> None:
+    leave = threading.Event()
+    pair.sink.finishing = lambda done: leave.wait(10) and None
+    sender = pair.connect()
+    push_all(sender, request_id(1))
+    begun = time.monotonic()
+    with pytest.raises(TransferFailed) as failure:
+        sender.finish(FirstToken(request=request_id(1), token=1, prompt_tokens=40), deadline=soon(0.3))
+    assert failure.value.code is AbortCode.DEADLINE and 0.25 < time.monotonic() - begun < 3
+    leave.set()
+
+
+def test_a_push_without_credit_ends_by_its_deadline_and_spares_the_others(make: Factory) -> None:
+    leave = threading.Event()
+
+    def hold(frame: LayerFrame) -> None:
+        if frame.request == request_id(1):
+            leave.wait(10)
+
+    pair = Pair(make, Limits(max_frame_bytes=70_000, credit_bytes=140_000))
+    pair.sink.placing = hold
+    try:
+        sender = pair.connect()
+        push(sender, layer_frame(request_id(1), count=64))
+        push(sender, layer_frame(request_id(1), first_token=64, count=64))
+        late = layer_frame(request_id(2), count=64)
+        with pytest.raises(TransferFailed, match="credit") as failure:
+            sender.push(late, [memoryview(body_of(late))], deadline=soon(0.3))
+        assert failure.value.code is AbortCode.DEADLINE
+        leave.set()
+        push_all(sender, request_id(3))
+        finish(sender, request_id(3))
+    finally:
+        leave.set()
+        pair.close()
+
+
+def test_a_request_that_goes_quiet_is_aborted_and_the_connection_stays(quick: Pair) -> None:
+    sender = quick.connect()
+    push(sender, layer_frame(request_id(1)))
+    quick.sink.wait(lambda: quick.sink.gone[request_id(1)])
+    assert "request_s" in quick.sink.gone[request_id(1)][0]
+    push_all(sender, request_id(2))
+    finish(sender, request_id(2))
+
+
+def test_an_idle_connection_lives_as_long_as_both_ends_do(quick: Pair) -> None:
+    sender = quick.connect()
+    time.sleep(3 * QUICK.idle_s)
+    push_all(sender, request_id(1))
+    finish(sender, request_id(1))
+
+
+def test_a_peer_that_falls_silent_is_given_up(quick: Pair, caplog: pytest.LogCaptureFixture) -> None:
+    with BadLink(quick.listener.address, stall=3000) as link:
+        sender = quick.connect(link.address)
+        deadline = soon(5)
+        while time.monotonic() < deadline:
+            try:
+                push(sender, layer_frame(request_id(1), count=1))
+            except TransferFailed:
+                break
+            time.sleep(0.05)
+        else:
+            pytest.fail("the silence was not noticed")
+
+
+# Strangers.
+
+
+@pytest.mark.parametrize(
+    "garbage", [b"GET / HTTP/1.1\r\nHost: decode\r\n\r\n" * 4, bytes(64), os.urandom(4096), b"\xff" * 200_000]
+)
+def test_garbage_costs_one_log_line_and_its_connection(
+    pair: Pair, garbage: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    host, port = pair.listener.address.removeprefix("tcp://").split(":")
+    with socket.create_connection((host, int(port)), timeout=5) as stranger:
+        stranger.sendall(garbage)
+        received = b""
+        try:
+            while data := stranger.recv(4096):
+                received += data
+        except ConnectionResetError:
+            pass
+    assert len([record for record in caplog.records if record.levelno >= logging.WARNING]) == 1
+    assert "illegal magic" in caplog.text
+    assert b"illegal magic" in received, "the stranger is told why"
+    sender = pair.connect()
+    push_all(sender, request_id(1))
+    finish(sender, request_id(1))
+
+
+def test_a_stranger_who_says_nothing_is_let_go(quick: Pair) -> None:
+    host, port = quick.listener.address.removeprefix("tcp://").split(":")
+    with socket.create_connection((host, int(port)), timeout=5) as stranger:
+        while stranger.recv(4096):
+            pass
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+def test_no_listener_on_every_interface(make: Factory, host: str) -> None:
+    with pytest.raises(ValueError, match="every interface"):
+        make(Limits()).listen(host, 0, DECODE, Sink())
+
+
+def test_a_taken_port_is_an_error(make: Factory) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, pytest.raises(OSError):
+        make(Limits()).listen("127.0.0.1", server.getsockname()[1], DECODE, Sink())
+
+
+def test_a_thousand_connections_leave_nothing_behind(pair: Pair) -> None:
+    process = psutil.Process()
+    pair.connect().close()
+    settle(pair)
+    before = process.num_fds(), threading.active_count()
+    for number in range(1, 1001):
+        sender = pair.transport.connect(pair.listener.address, PREFILL, deadline=soon())
+        if number % 3 == 0:
+            push(sender, layer_frame(request_id(number)))
+        sender.close()
+    settle(pair)
+    assert (process.num_fds(), threading.active_count()) == before
+
+
+def settle(pair: Pair) -> None:
+    deadline = soon()
+    while pair.listener.connections and time.monotonic() < deadline:  # type: ignore[attr-defined]
+        time.sleep(0.01)
