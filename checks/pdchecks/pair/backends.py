@@ -74,8 +74,11 @@ BLOCK_OF_BACKEND = {"FLASHMLA": 64, "FLASHMLA_SPARSE": 64, "FLASHINFER_MLA": 64,
 
 
 def common_backend(prefill: tuple[str, ...] | Unknown, decode: tuple[str, ...] | Unknown) -> str | None:
-    """The one that both can use and that costs the two the fewest places in their order; decode's choice in a tie."""
+    """The one that both can use and that costs the two the fewest places in their order.
+
+    In a tie FLASHINFER: FLASH_ATTN is another kernel, with another page size for some heads, on every generation.
+    """
     if isinstance(prefill, Unknown) or isinstance(decode, Unknown):
         return None
     both = [name for name in decode if name in prefill]
-    return min(both, key=lambda name: prefill.index(name) + decode.index(name), default=None)
+    return min(both, key=lambda name: (prefill.index(name) + decode.index(name), name != "FLASHINFER"), default=None)

@@ -38,6 +38,8 @@ def hash_fields(prefill: VllmSide, decode: VllmSide) -> Iterator[PairField]:
     """One line for each factor; those that the model decides (KV heads, head size, layers) are the contract's lines."""
     for factor in FACTORS:
         ours, theirs = factor.value(prefill), factor.value(decode)
+        if factor is CONNECTOR_VERSION and (prefill.side.version == decode.side.version or _unread(ours, theirs)):
+            continue  # one vLLM has one; of two, the version itself is said already
         name = f"vllm.{factor.name}"
         if isinstance(ours, Unknown) or isinstance(theirs, Unknown):
             yield unknown_field(name, ours, theirs)
@@ -87,6 +89,9 @@ def _pin_backend(prefill: VllmSide, decode: VllmSide) -> str:
     if common is None:
         return "no attention backend is known to serve this model on both: use GPUs of one kind"
     quantised = prefill.kv_dtype.startswith("fp8") or decode.kv_dtype.startswith("fp8")
+    version = decode.side.version
+    if not isinstance(version, Unknown) and version.before(*NOT_HASHED_BEFORE):
+        return f"VLLM_ATTENTION_BACKEND={common} in the environment of both"
     otherwise = ", or an unquantised KV dtype (`--kv-cache-dtype auto`) on both" if quantised else ""
     return f"`--attention-backend {common}` on both{otherwise}"
 
@@ -104,13 +109,24 @@ def _version(side: VllmSide) -> object:
     return side.side.version if isinstance(side.side.version, Unknown) else side.side.version.text
 
 
+def _unread(*values: object) -> bool:
+    return any(isinstance(value, Unknown) for value in values)
+
+
+_ONE_VERSION = "install one vLLM version on both; upgrade prefill and decode together, never one after the other"
+
+CONNECTOR_VERSION = Factor(
+    "nixl_connector_version", connector_version, "the connector's own protocol changed in between", _say(_ONE_VERSION)
+)
+
 FACTORS: tuple[Factor, ...] = (
     Factor(
         "version",
         _version,
         "any difference in the vLLM version changes the handshake hash, and with it may change the cache's layout",
-        _say("install one vLLM version on both; upgrade prefill and decode together, never one after the other"),
+        _say(_ONE_VERSION),
     ),
+    CONNECTOR_VERSION,
     Factor(
         "model",
         lambda side: side.side.model,

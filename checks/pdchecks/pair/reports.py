@@ -38,7 +38,10 @@ def _side_channel(prefill: VllmSide, decode: VllmSide) -> Iterator[PairField]:
 
 
 def _expandable_segments(prefill: VllmSide, decode: VllmSide) -> Iterator[PairField]:
+    """vLLM refuses it since pull 41237 (between 0.19 and 0.21), and under torch's older name only."""
     for one in (prefill, decode):
+        version = one.side.version
+        asks = not isinstance(version, Unknown) and version.since(0, 21)
         for name in ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"):
             if "expandable_segments:True" in one.side.env.get(name, "").replace(" ", ""):
                 yield side_fault(
@@ -49,6 +52,7 @@ def _expandable_segments(prefill: VllmSide, decode: VllmSide) -> Iterator[PairFi
                     f"unset expandable_segments in {name}",
                     f"{PULL}41237",
                     f"{NIXL_ISSUE}1754",
+                    notice=Notice.REFUSED if asks and name == "PYTORCH_CUDA_ALLOC_CONF" else Notice.FAILS,
                 )
 
 

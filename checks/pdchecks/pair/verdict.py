@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from pdchecks.pair.bundled import resolve_bundled
 from pdchecks.pair.command import DescriptionError
@@ -74,10 +75,22 @@ def pair_verdict(prefill: Side, decode: Side) -> PairVerdict:
         if moved_by is not None:
             unread = Unknown(f"what {moved_by} checks and converts was not read")
             lines.append(unknown_field("connector", unread, unread))
+    lines += _gpu(ours, theirs)
     if both_vllm:
         for report in REPORTS:
             lines += report(ours, theirs)  # type: ignore[arg-type]
     return PairVerdict(ours, theirs, moved_by or "nothing", (*faults, *lines))
+
+
+def _gpu(prefill: Resolved, decode: Resolved) -> Iterator[PairField]:
+    """Two generations have different kernels behind one backend's name."""
+    ours, theirs = prefill.side.gpu, decode.side.gpu
+    if not isinstance(ours, Unknown) and not isinstance(theirs, Unknown) and ours != theirs:
+        line = field("gpu", ours, theirs, PairOutcome.CONVERTIBLE, _NEAR_TIES)
+        yield replace(line, exact=False)
+
+
+_NEAR_TIES = "their kernels round differently: tokens can differ where two candidates nearly tie"
 
 
 def _resolve(side: Side) -> Resolved:

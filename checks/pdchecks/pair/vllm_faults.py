@@ -13,11 +13,13 @@ from pdwire import Side as Which
 from pdwire.kvmodel import KvModel
 
 
-def side_fault(role: Role, name: str, value: str, reason: str, fix: str, *sources: str) -> PairField:
+def side_fault(
+    role: Role, name: str, value: str, reason: str, fix: str, *sources: str, notice: Notice = Notice.REFUSED
+) -> PairField:
     """A line that concerns one side only; the other cell is empty."""
     which = Which.PREFILL if role is Role.PREFILL else Which.DECODE
     cells = (value, "") if role is Role.PREFILL else ("", value)
-    return field(f"{role}.{name}", *cells, PairOutcome.FATAL, reason, fix, *sources, side=which, notice=Notice.REFUSED)
+    return field(f"{role}.{name}", *cells, PairOutcome.FATAL, reason, fix, *sources, side=which, notice=notice)
 
 
 _JUDGED = frozenset(
