@@ -65,20 +65,25 @@ def check_record(record: CompatRecord, side: Side) -> ShapeFault | None:
     return None
 
 
-def check_frame(frame: LayerFrame, record: CompatRecord, sender: Side = Side.PREFILL) -> ShapeFault | None:
-    """record: what the receiver announced for this connection. A frame out of its shape is the sender's to change."""
+def check_frame(
+    frame: LayerFrame, record: CompatRecord, capacity_tokens: int, sender: Side = Side.PREFILL
+) -> ShapeFault | None:
+    """record: of the side in whose form frames travel. capacity_tokens: of decode's cache.
+
+    A frame out of that shape is the sender's to change.
+    """
     if (
         frame.kv_heads == record.rank_kv_heads
         and frame.head_dim == record.head_dim
         and frame.dtype is record.dtype
         and frame.layer < record.layers
-        and frame.end_token <= record.capacity_tokens
+        and frame.end_token <= capacity_tokens
     ):
         return None
-    return _frame_fault(frame, record, sender)
+    return _frame_fault(frame, record, capacity_tokens, sender)
 
 
-def _frame_fault(frame: LayerFrame, record: CompatRecord, sender: Side) -> ShapeFault:
+def _frame_fault(frame: LayerFrame, record: CompatRecord, capacity_tokens: int, sender: Side) -> ShapeFault:
     def fault(field: str, expected: object, got: object, cause: str, fix: str) -> ShapeFault:
         return ShapeFault(field, str(expected), str(got), cause, sender, fix, frame.layer)
 
@@ -100,7 +105,7 @@ def _frame_fault(frame: LayerFrame, record: CompatRecord, sender: Side) -> Shape
         return fault("head_dim", width, frame.head_dim, *_width_cause(frame.head_dim, width))
     return fault(
         "tokens",
-        f"positions below {record.capacity_tokens}",
+        f"positions below {capacity_tokens}",
         f"{frame.first_token}..{frame.end_token - 1}",
         "more tokens than decode's whole cache holds",
         "send only what decode's ticket reserved",

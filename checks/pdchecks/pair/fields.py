@@ -74,6 +74,8 @@ def from_wire(verdict: FieldVerdict, notice: Notice, sources: tuple[str, ...] = 
 
 def show(value: object) -> str:
     """A value or Unknown, as a cell of the verdict."""
+    if value == ():
+        return "none"
     return "unknown" if isinstance(value, Unknown) else str(value)
 
 

@@ -49,7 +49,7 @@ def tensor(shape: tuple[int, ...], **more: Any) -> ShapeFault | None:
 
 
 def test_the_agreed_frame_and_tensor_pass() -> None:
-    assert check_frame(frame(), RECORD) is None
+    assert check_frame(frame(), RECORD, 1000) is None
     assert tensor((TOKENS, 4, 128)) is None
     assert check_tokens(3, TOKENS, TOKENS) is None
     assert check_record(RECORD, Side.PREFILL) is None
@@ -76,7 +76,7 @@ def test_a_wrong_frame_names_the_cause(
     changed: dict[str, Any], field: str, expected: str, got: str, cause: str
 ) -> None:
     wrong = frame(**changed)
-    fault = check_frame(wrong, RECORD)
+    fault = check_frame(wrong, RECORD, 1000)
     assert fault is not None
     assert (fault.field, fault.expected, fault.got) == (field, expected, got)
     assert cause in fault.cause
@@ -167,5 +167,5 @@ def test_a_good_frame_costs_less_than_ten_microseconds() -> None:
 def _seconds(good: LayerFrame, rounds: int) -> float:
     began = time.perf_counter()
     for _ in range(rounds):
-        check_frame(good, RECORD)
+        check_frame(good, RECORD, 1000)
     return time.perf_counter() - began
