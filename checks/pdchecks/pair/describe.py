@@ -56,14 +56,13 @@ def describe(document: object, load: LoadModel) -> tuple[Side, Side]:
         raise DescriptionError("a description of a pair is a mapping with `prefill` and `decode`")
     top = {key: value for key, value in document.items() if key not in ("prefill", "decode")}
     _known_keys("the description", top)
-    sides = []
-    for role in (Role.PREFILL, Role.DECODE):
-        own = document.get(role.value)
+    parts = {role: document.get(role.value) for role in Role}
+    for role, own in parts.items():
         if not isinstance(own, Mapping):
             raise DescriptionError(f"the description has no `{role}` mapping")
         _known_keys(f"`{role}`", own)
-        sides.append(_side(role, top, own, load))
-    return sides[0], sides[1]
+    prefill, decode = (_side(role, top, parts[role] or {}, load) for role in (Role.PREFILL, Role.DECODE))
+    return prefill, decode
 
 
 def _known_keys(where: str, mapping: Mapping[str, Any]) -> None:
@@ -110,7 +109,7 @@ def _files(role: Role, config: object, load: LoadModel) -> ModelFiles:
         unread = Unknown("only config.json was given")
         return ModelFiles(config, unread, unread)
     if not isinstance(config, str):
-        raise DescriptionError(f"{role}: `config` must name a config.json or a model directory")
+        raise DescriptionError(f"{role}: which model? (`config:` or `--model`: a model directory or its config.json)")
     return load(config)
 
 

@@ -93,6 +93,7 @@ def find_gpu(word: str) -> GpuChoice | Unknown:
         tuple(board for board in table if wanted in {name.lower() for name in board.names}),
     ):
         if boards:
-            return GpuChoice(wanted if len(boards) > 1 else boards[0].kind, boards)
+            only, *others = boards
+            return GpuChoice(wanted if others else only.kind, boards)
     known = ", ".join(dict.fromkeys(board.family for board in table))
     return Unknown(f"no GPU of the kind {word!r} in the table (there are: {known})")
