@@ -7,6 +7,7 @@ does not know is lent from the other, so that there are two records to compare; 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from pdchecks.pair.fields import Notice, PairField, PairOutcome, field, from_wire, unknown_field
 from pdchecks.pair.side import Resolved
@@ -67,15 +68,16 @@ def contract_fields(
         if name in judged:
             lines += judged[name]
         elif name in fields:
-            lines += _without_verdict(name, prefill, decode)
+            lines += _without_verdict(name, prefill, decode, notices.get(name) is Notice.SILENT)
     return lines
 
 
-def _without_verdict(name: str, prefill: Resolved, decode: Resolved) -> Iterator[PairField]:
+def _without_verdict(name: str, prefill: Resolved, decode: Resolved, silent: bool) -> Iterator[PairField]:
     if name == "kv_scales" and _same_checkpoint(prefill, decode):
         yield field(name, "of the checkpoint", "of the checkpoint", PairOutcome.EQUAL)
     elif name not in NOT_DECISIVE and name != "tp_size":
-        yield unknown_field(name, prefill.fields[name], decode.fields[name])
+        line = unknown_field(name, prefill.fields[name], decode.fields[name])
+        yield replace(line, reason=f"{line.reason}; the engines do not compare it") if silent else line
 
 
 def _same_checkpoint(prefill: Resolved, decode: Resolved) -> bool:

@@ -30,7 +30,7 @@ def table(verdict: PairVerdict, *, verbose: bool) -> str:
     for one in worst_first:
         if verbose or one.outcome is not PairOutcome.EQUAL:
             lines += _field(one, verbose)
-    lines += ["", _summary(verdict)] if lines[-1] else [_summary(verdict)]
+    lines += ["", *_summary(verdict)] if lines[-1] else _summary(verdict)
     return "\n".join(lines)
 
 
@@ -67,7 +67,7 @@ def _block(label: str, text: str) -> list[str]:
     )
 
 
-def _summary(verdict: PairVerdict) -> str:
+def _summary(verdict: PairVerdict) -> list[str]:
     counts = Counter(one.outcome for one in verdict.fields)
     said = ", ".join(f"{counts[outcome]} {outcome}" for outcome in reversed(PairOutcome) if counts[outcome])
     sentence = {
@@ -77,4 +77,11 @@ def _summary(verdict: PairVerdict) -> str:
         PairOutcome.UNKNOWN: "nothing speaks against them, but what is unknown above decides it",
         PairOutcome.FATAL: "they do not fit",
     }[verdict.outcome]
-    return f"verdict: {verdict.outcome}: {sentence} ({said})"
+    lines = [f"verdict: {verdict.outcome}: {sentence} ({said})"]
+    if verdict.engines in (Notice.REFUSED, Notice.FAILS):
+        how = "refuse each other" if verdict.engines is Notice.REFUSED else "start, and fail or hang on a request"
+        lines.append(f"  without this verdict the engines would {how}")
+    if verdict.silent:
+        names = ", ".join(one.field for one in verdict.silent)
+        lines.append(f"  the engines do not notice {names}: HTTP 200, and wrong or useless answers")
+    return lines

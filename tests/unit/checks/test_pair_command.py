@@ -35,7 +35,16 @@ def test_options_describe_a_pair_and_the_table_says_what_to_type() -> None:
     assert "FATAL        tp_size: prefill 2, decode 1" in result.stdout
     fix = "start prefill with `--tensor-parallel-size 1`, or decode with `--tensor-parallel-size 2`"
     assert fix in " ".join(result.stdout.split())
-    assert result.stdout.rstrip().splitlines()[-1].startswith("verdict: fatal: they do not fit")
+    assert "verdict: fatal: they do not fit (1 fatal, 2 unknown, 1 convertible, " in result.stdout
+    assert result.stdout.endswith("  without this verdict the engines would refuse each other\n")
+
+
+def test_what_the_engines_would_not_notice_is_said_in_the_last_line() -> None:
+    quoted = '--kv-transfer-config \'{"kv_connector":"NixlConnector"}\''
+    result = usual("--prefill-args", quoted, "--decode-args", f"{quoted} --hf-overrides.rope_theta 10000")
+    assert result.exit_code == 1
+    assert result.stdout.endswith("the engines do not notice rope.theta: HTTP 200, and wrong or useless answers\n")
+    assert "the engines do not compare it" in result.stdout
 
 
 def test_what_is_not_known_is_said_and_exits_3() -> None:
