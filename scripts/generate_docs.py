@@ -80,7 +80,23 @@ def roles() -> str:
     return "\n".join(lines)
 
 
-MAKERS = {"exit-codes.md": exit_codes, "cli.md": cli, "roles.md": roles}
+def checks() -> str:
+    from pdchecks.documentation import explanation
+    from pdchecks.registry import CHECKS
+
+    index = [f"| `{check.id}` | `{check.topic}` | {check.severity.value} | {check.title} |" for check in CHECKS]
+    intro = "`pdctl explain ID` prints one; `pdctl checks list` names them. Expected values come from the policy."
+    lines = ["# Checks", "", intro, "", "| ID | topic | severity | fault |", "| --- | --- | --- | --- |", *index, ""]
+    for check in CHECKS:
+        # The documents' heads move one level down, below this page's own.
+        lines += [
+            line.replace("#", "##", 1) if line.startswith("#") else line for line in explanation(check).splitlines()
+        ]
+        lines.append("")
+    return "\n".join(lines)
+
+
+MAKERS = {"exit-codes.md": exit_codes, "cli.md": cli, "roles.md": roles, "checks.md": checks}
 
 
 def main() -> int:
