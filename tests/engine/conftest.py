@@ -36,7 +36,10 @@ def reference_tokens() -> ReferenceTokens:
 
 @pytest.fixture(scope="session")
 def cluster(model_directory: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Prefill, decode and router: three processes on loopback, ready and open. Tests that break things start their own."""
+    """Prefill, decode and router: three processes on loopback, ready and open.
+
+    Tests that break things start their own.
+    """
     with Cluster(model_directory, tmp_path_factory.mktemp("cluster")) as cluster:
         cluster.start()
         yield cluster

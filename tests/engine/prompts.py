@@ -1,6 +1,7 @@
 """The prompt set of the token-equality proof: lengths around block and chunk edges, several chunks, several languages.
 
-Prompts are token ids, so that no tokenizer stands between the two runs; the texts are made here, from lists, by fixed rules.
+Prompts are token ids, so that no tokenizer stands between the two runs; the texts are made here, from lists, by fixed
+rules.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -69,7 +70,7 @@ def test_a_long_answer_costs_no_more_a_token_than_a_short_one() -> None:
 
 def cut(text: str, at: list[int]) -> list[str]:
     edges = sorted({0, len(text), *(position % (len(text) + 1) for position in at)})
-    return [text[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    return [text[a:b] for a, b in pairwise(edges)]
 
 
 @given(

@@ -1,4 +1,6 @@
-"""Both engines, joined by the real transport, over tiny random models: every shape gives the one-process run's tokens."""
+"""Both engines, joined by the real transport, over tiny random models: every shape gives the one-process run's
+tokens.
+"""
 
 from __future__ import annotations
 
