@@ -63,11 +63,12 @@ class AbortCall(_Call):
 
 
 class PrefillFigures(_Call):
-    """Seconds: from the first frame's sending to COMPLETE; computing; waiting for the engine."""
+    """Seconds: on the link; on the link after computing had ended; computing; waiting for the engine."""
 
     frames: int
     kv_bytes: int
     kv_seconds: float
+    kv_exposed_seconds: float
     prefill_seconds: float
     queue_seconds: float
 

@@ -129,7 +129,7 @@ class DecodeEngine:
                 entry[1].set_exception(Aborted(reason))
                 return True
             known = self._requests.get(request)
-            if known is None:
+            if known is None or known.ended:
                 return False
             self._end(known, Failed(Aborted(reason)))
             self._changed.notify()
@@ -207,12 +207,15 @@ class DecodeEngine:
         self._metrics.kv_blocks_free.set(self._cache.free_blocks)
 
     def _join_ready(self) -> bool:
-        """Lets what is ready into the batch. True when there is something to step or to clean up."""
+        """Lets what is ready into the batch, and what has ended out of it. True when there is something to step."""
         for request in self._requests.values():
-            if request.ready and not request.running and request.aborted is None:
+            if request.ready and not request.running and not request.ended:
                 request.running = True
                 self._running.append(request)
                 self._start(request)
+        for request in [request for request in self._running if request.ended]:
+            self._running.remove(request)
+            self._forget(request)
         self._metrics.running.set(len(self._running))
         return bool(self._running)
 
@@ -247,18 +250,14 @@ class DecodeEngine:
                 continue
             row.request.computed = row.end
             token = next(upcoming) if row.samples else None
-            if token is not None and row.request.aborted is None:
+            if token is not None and not row.request.ended:
                 self._append(row.request, token)
-        over = [request for request in self._running if request.aborted is not None]
-        for request in over:
-            self._running.remove(request)
-            self._forget(request)
 
     def _end(self, request: DecodeRequest, event: Finished | Failed) -> None:
         """Tells the listener. A running request's blocks stay until the step in work is over."""
-        if request.aborted is not None:
+        if request.ended:
             return
-        request.aborted = "finished" if isinstance(event, Finished) else str(event.error)
+        request.ended = True
         if isinstance(event, Failed):
             self._metrics.failed.labels(event.error.code).inc()
         if request.work is not None:

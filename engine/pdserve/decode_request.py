@@ -62,7 +62,7 @@ class DecodeRequest:
     tokens: list[int] = field(default_factory=list)
     computed: int = 0
     running: bool = False
-    aborted: str | None = None
+    ended: bool = False  # its listener has been told; its blocks may be in a step that is still at work
     last_token_at: float = field(default_factory=time.monotonic)
 
     @property

@@ -35,13 +35,15 @@ _MAX_IN_TRANSFER = 4
 class PrefillResult:
     """first_token follows the prompt.
 
-    Seconds: waiting for the engine, computing, and from the first frame to COMPLETE.
+    Seconds: kv, the link busy with this request; kv_exposed, from the end of computing to COMPLETE, which is what the
+    transfer added to the first token's time; prefill, computing; queue, waiting for the engine.
     """
 
     first_token: int
     frames: int
     kv_bytes: int
     kv_seconds: float
+    kv_exposed_seconds: float
     prefill_seconds: float
     queue_seconds: float
 
@@ -180,7 +182,7 @@ class PrefillEngine:
             raise
         computed = time.monotonic()
 
-        def settle(done: Future[float]) -> None:
+        def settle(done: Future[None]) -> None:
             if error := done.exception():
                 job.result.set_exception(error)
                 return
@@ -189,7 +191,8 @@ class PrefillEngine:
                     first_token=token,
                     frames=transfer.frames,
                     kv_bytes=transfer.bytes,
-                    kv_seconds=done.result(),
+                    kv_seconds=transfer.link_seconds,
+                    kv_exposed_seconds=time.monotonic() - computed,
                     prefill_seconds=computed - started,
                     queue_seconds=started - job.arrived,
                 )

@@ -108,6 +108,7 @@ class PrefillServer:
             frames=result.frames,
             kv_bytes=result.kv_bytes,
             kv_seconds=result.kv_seconds,
+            kv_exposed_seconds=result.kv_exposed_seconds,
             prefill_seconds=result.prefill_seconds,
             queue_seconds=result.queue_seconds,
         )

@@ -27,14 +27,17 @@ _OF_ONE_REQUEST = (AbortCode.CANCELLED, AbortCode.REFUSED, AbortCode.CHECKSUM)
 
 @dataclass
 class Transfer:
-    """One request's way to decode. done: seconds from the first frame's sending to COMPLETE."""
+    """One request's way to decode. done: settled when decode has said COMPLETE.
+
+    link_seconds: spent sending its frames and waiting for COMPLETE; the rest of the time the link had nothing of it.
+    """
 
     request: bytes
     deadline: float
-    done: Future[float] = field(default_factory=Future)
+    done: Future[None] = field(default_factory=Future)
     frames: int = 0
     bytes: int = 0
-    started_at: float = 0.0
+    link_seconds: float = 0.0
 
     @property
     def failed(self) -> bool:
@@ -65,8 +68,6 @@ class PushLink:
         """body must stay as it is until the transfer is done."""
 
         def step(sender: KvSender, transfer: Transfer) -> None:
-            if not transfer.started_at:
-                transfer.started_at = time.monotonic()
             sender.push(frame, body, deadline=transfer.deadline)
             transfer.frames += 1
             transfer.bytes += frame.body_bytes
@@ -76,9 +77,9 @@ class PushLink:
     def finish(self, transfer: Transfer, first_token: FirstToken) -> None:
         def step(sender: KvSender, transfer: Transfer) -> None:
             sender.finish(first_token, deadline=transfer.deadline)
-            transfer.done.set_result(time.monotonic() - transfer.started_at)
 
         self._steps.put((transfer, step))
+        self._steps.put((transfer, lambda sender, transfer: transfer.done.set_result(None)))
 
     def abort(self, transfer: Transfer, reason: str) -> None:
         def step(sender: KvSender, transfer: Transfer) -> None:
@@ -98,7 +99,10 @@ class PushLink:
             if transfer.done.done():
                 continue
             try:
-                step(self._connected(transfer.deadline), transfer)
+                sender = self._connected(transfer.deadline)
+                began = time.monotonic()
+                step(sender, transfer)
+                transfer.link_seconds += time.monotonic() - began
             except (TransferFailed, IncompatiblePeer) as error:
                 log("transfer_failed", request=transfer.request.hex(), peer=self._address, reason=str(error))
                 if not (isinstance(error, TransferFailed) and error.code in _OF_ONE_REQUEST):

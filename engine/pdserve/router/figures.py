@@ -54,6 +54,7 @@ class RequestFigures:
             "kv_bytes": moved,
             "kv_seconds": seconds,
             "kv_gb_per_s": moved / seconds / 1e9 if seconds > 0 else None,
+            "kv_exposed_seconds": transfer.kv_exposed_seconds if transfer else 0.0,
             "prefill_seconds": transfer.prefill_seconds if transfer else None,
             "ttft_seconds": self.ttft_seconds,
             "itl_mean_seconds": statistics.fmean(gaps) if gaps else None,

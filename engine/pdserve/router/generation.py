@@ -66,6 +66,7 @@ class Generation:
         self._excluded: set[PoolMember] = set()
         self._answered_failures = 0
         self._answer: list[int] = []
+        self._last_reason = ""
         self.finish_reason = "length"
         self.figures = RequestFigures(len(ask.prompt), fleet.layers)
         self._expires = self.figures.arrived + ask.patience_s
@@ -147,15 +148,17 @@ class Generation:
 
     def _learn(self, attempt: Attempt, failure: AttemptFailed) -> None:
         """Raises GenerationFailed when another attempt would be no use."""
-        log(
-            "attempt_failed",
-            blame=failure.blame,
-            code=failure.code,
-            reason=str(failure),
-            prefill=attempt.prefill and attempt.prefill.name,
-            decode=attempt.decode.name,
-            tokens_so_far=len(self._answer),
-        )
+        if str(failure) != self._last_reason:  # a restart is waited for in many tries that all say the same
+            self._last_reason = str(failure)
+            log(
+                "attempt_failed",
+                blame=failure.blame,
+                code=failure.code,
+                reason=str(failure),
+                prefill=attempt.prefill and attempt.prefill.name,
+                decode=attempt.decode.name,
+                tokens_so_far=len(self._answer),
+            )
         if failure.code not in ("unreachable", "not_ready"):
             self._answered_failures += 1
         only = self._ask.only is not None
