@@ -16,7 +16,8 @@ from typing import TypeAlias
 import psutil
 import pytest
 from tests.contract.bad_link import BadLink
-from tests.contract.kv_sink import DECODE, PREFILL, Sink, layer_frame, request_id, require_all_tokens, soon
+from tests.contract.kv_sink import Sink, require_all_tokens, soon
+from tests.kv_examples import DECODE, PREFILL, layer_frame, request_id
 
 from pdserve.transport.base import KvListener, KvRefused, KvSender, TransferFailed, Transport
 from pdserve.transport.tcp import TcpTransport

@@ -1,0 +1,84 @@
+"""Network interfaces as the kernel and ethtool show them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pdchecks.facts.base import Fact
+from pdchecks.unknown import Unknown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Netdev(Fact):
+    """mtu in bytes. lower: the interface below a VLAN or macvlan, empty for a plain one."""
+
+    name: str
+    mtu: int | Unknown
+    up: bool | Unknown
+    lower: str
+    addresses: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NicDriver(Fact):
+    """What `ethtool -i` says. psid: in brackets after the firmware version."""
+
+    netdev: str
+    driver: str | Unknown
+    version: str | Unknown
+    firmware: str | Unknown
+    psid: str | Unknown
+    bus: str | Unknown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NicCounters(Fact):
+    """`ethtool -S`, maybe filtered by the one who pasted it: an absent name counts only beside its siblings."""
+
+    netdev: str
+    values: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PauseFrames(Fact):
+    """802.3x pause of a link, received and sent."""
+
+    netdev: str
+    receive: bool
+    send: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offload(Fact):
+    """fixed: this driver, firmware and kernel cannot change it."""
+
+    netdev: str
+    feature: str
+    on: bool
+    fixed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkSpeed(Fact):
+    netdev: str
+    speed_mbps: int | Unknown
+    detected: bool | Unknown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbour(Fact):
+    """states: kernel names, e.g. REACHABLE, FAILED."""
+
+    address: str
+    netdev: str
+    states: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PciLink(Fact):
+    """A PCI function's link: speed in GT/s and lanes, now and at most."""
+
+    address: str
+    speed: float
+    width: int
+    max_speed: float
+    max_width: int

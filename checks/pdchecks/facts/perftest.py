@@ -1,0 +1,22 @@
+"""Runs of ib_write_bw and its sisters."""
+
+from dataclasses import dataclass
+
+from pdchecks.facts.base import Fact
+from pdchecks.unknown import Unknown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PerftestRun(Fact):
+    """failures: the lines in which the run says that it failed. status: ibv_wc_status of a failed completion.
+
+    cuda: GPU memory was asked for. ordering_warning: the tool says that the CPU does not do relaxed ordering.
+    """
+
+    tool: str
+    device: str
+    mtu: int | Unknown
+    cuda: bool
+    ordering_warning: bool
+    failures: tuple[str, ...]
+    status: int | None

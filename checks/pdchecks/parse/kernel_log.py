@@ -1,0 +1,104 @@
+"""The kernel log: dmesg, -T, syslog and journal prefixes. Only lines that mean something become facts; the table below is the
+list of what means something, with the driver file that prints it."""
+
+import re
+
+from pdchecks.evidence import Block
+from pdchecks.facts.base import Fact
+from pdchecks.facts.log import KernelEvent
+from pdchecks.parse.reader import Reader, looks_like, runs
+from pdchecks.unknown import Unknown
+
+# kind -> pattern; `device` and `detail` are its groups. The first that matches a line names it.
+_EVENTS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    # drivers/infiniband/hw/mlx5/qp.c, mlx5_ib_qp_event
+    ("qp-error", re.compile(r"(?P<device>[\w.-]{1,40}/\d{1,3}): QP \d{1,10} error: (?P<detail>[a-z ]{3,60})")),
+    # drivers/net/ethernet/mellanox/mlx5/core/cmd.c, mlx5_cmd_check / mlx5_cmd_out_err
+    (
+        "command-refused",
+        re.compile(
+            r"mlx5_core (?P<device>[0-9a-f:.]{7,14}): mlx5_cmd_(?:check|out_err):.{0,60}?: ?(?P<detail>[A-Z0-9_]{3,40}\(0x[0-9a-f]+\)"
+            r".{0,40}failed, status .{1,60}?\(0x[0-9a-f]+\))"
+        ),
+    ),
+    # drivers/infiniband/hw/mlx5/mr.c, create_mkey_callback
+    (
+        "mkey-refused",
+        re.compile(
+            r"(?:infiniband )?(?P<device>[\w.-]{1,40}): .{0,80}?(?P<detail>async reg mr failed\. status -?\d{1,4})"
+        ),
+    ),
+    # drivers/net/ethernet/mellanox/mlx5/core/events.c, mlx5_pcie_event
+    (
+        "pcie-power",
+        re.compile(
+            r"mlx5_core (?P<device>[0-9a-f:.]{7,14}): .{0,80}?(?P<detail>Detected insufficient power on the PCIe slot \(\d{1,4}W\))"
+        ),
+    ),
+    # drivers/net/ethernet/mellanox/mlx5/core/main.c; the driver core's own line
+    (
+        "capability-refused",
+        re.compile(r"mlx5_core (?P<device>[0-9a-f:.]{7,14}): (?:.{0,60}: )?(?P<detail>handle_hca_cap(?:_\w+)? failed)"),
+    ),
+    (
+        "firmware",
+        re.compile(r"mlx5_core (?P<device>[0-9a-f:.]{7,14}): firmware version: (?P<detail>\d{1,3}\.\d{1,4}\.\d{1,6})"),
+    ),
+    (
+        "probe-failed",
+        re.compile(
+            r"(?P<driver>[\w-]{2,24}):? (?:probe of )?(?P<device>[0-9a-f]{4}:[0-9a-f:.]{7,9})(?:: probe| failed|: probe_one).{0,60}?(?:with error|error|err)[ =:]{1,2}(?P<detail>-\d{1,4})"
+        ),
+    ),
+    (
+        "probe-failed",
+        re.compile(
+            r"(?P<driver>[\w-]{2,24}) (?P<device>[0-9a-f]{4}:[0-9a-f:.]{7,9}): (?:\w+_load_one|probe_one|init_one|mlx5_init_one)\w* failed with error code (?P<detail>-\d{1,4})"
+        ),
+    ),
+    # kernel/module/main.c, unknown_module_param_cb
+    ("unknown-parameter", re.compile(r"(?P<device>[\w-]{2,40}): unknown parameter '(?P<detail>[\w.-]{1,60})' ignored")),
+    # net/core/neighbour.c; the second is the wording before 3.x
+    ("neighbour-overflow", re.compile(r"(?P<device>arp_cache|ndisc_cache): (?P<detail>neighbor table overflow)")),
+    ("neighbour-overflow", re.compile(r"(?P<device>)(?P<detail>Neighbour table overflow)", re.IGNORECASE)),
+    # NVIDIA's kernel module
+    ("xid", re.compile(r"NVRM: Xid \(PCI:(?P<device>[0-9a-fA-F:.]{7,14})\): (?P<detail>\d{1,3})\b")),
+    ("nvml-mismatch", re.compile(r"(?P<device>NVRM): (?P<detail>API mismatch: .{1,120})")),
+)
+
+_BOOT_SECONDS = re.compile(r"\[\s{0,8}(?P<seconds>\d{1,9}\.\d{1,9})\]")
+_SHAPE = re.compile(
+    r"mlx5_core [0-9a-f]{4}:|^\[\s*\d+\.\d+\] |\bQP \d+ error: |eighbou?r table overflow|async reg mr failed|\bkernel: |NVRM: ",
+    re.MULTILINE,
+)
+
+
+def parse(block: Block) -> list[Fact] | Unknown:
+    facts: list[Fact] = []
+    for line in block.lines:
+        text = line[:1000]
+        for kind, pattern in _EVENTS:
+            if match := pattern.search(text):
+                facts.append(_event(block, kind, text, match))
+                break
+    if not facts and block.rc not in (0, None, 1):
+        return Unknown(f"the kernel log was not read: {block.output.strip()[:200]}")
+    return facts
+
+
+def _event(block: Block, kind: str, line: str, match: re.Match[str]) -> KernelEvent:
+    stamp = _BOOT_SECONDS.match(line)
+    return KernelEvent(
+        quote=block.quote(line.strip()),
+        kind=kind,
+        device=match["device"] or "",
+        detail=match["detail"],
+        seconds=float(stamp["seconds"]) if stamp else Unknown("the line has no time since boot"),
+    )
+
+
+def _claims(block: Block) -> bool:
+    return runs(block, "dmesg", "journalctl", "syslog", "messages", "kern.log") or looks_like(block, _SHAPE)
+
+
+READER = Reader("kernel log", _claims, parse)
