@@ -11,8 +11,22 @@ from dataclasses import dataclass
 BLOCK_TOKENS = 16
 CHUNK_TOKENS = 256
 
-_WHO = ("The harbour master", "A night nurse", "My older brother", "The referee", "Every apprentice", "An old clockmaker")
-_DID = ("kept a list of", "argued about", "could never forget", "drew a map of", "was paid to count", "wrote home about")
+_WHO = (
+    "The harbour master",
+    "A night nurse",
+    "My older brother",
+    "The referee",
+    "Every apprentice",
+    "An old clockmaker",
+)
+_DID = (
+    "kept a list of",
+    "argued about",
+    "could never forget",
+    "drew a map of",
+    "was paid to count",
+    "wrote home about",
+)
 _WHAT = ("the seven bridges", "broken lanterns", "a train that came early", "the price of salt", "unfinished songs")
 _WHY = (
     "because the winter had been long",

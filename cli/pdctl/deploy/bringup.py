@@ -113,6 +113,12 @@ def _bring_up(spec: DeploymentSpec, local: LocalSupervisor, lines: StageLines, f
         _roll_back(local)
         local.forget()
         raise PdError("interrupted; what was started has been stopped", code=ExitCode.INTERRUPTED) from None
+    except PdError:
+        raise
+    except BaseException:
+        _roll_back(local)
+        local.forget()
+        raise
 
 
 def _running(spec: DeploymentSpec, local: LocalSupervisor, lines: StageLines) -> Snapshot | None:
