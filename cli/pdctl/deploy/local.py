@@ -39,6 +39,8 @@ class Stopped:
 class Supervisor(Protocol):
     """What `up`, `status`, `logs` and `down` need of whatever keeps a deployment's processes running."""
 
+    name: str
+
     def start(self, record: Record, *, foreground: bool = False) -> None:
         """Writes the record and begins to start the units; returns at once. Progress is in `snapshot`.
 
