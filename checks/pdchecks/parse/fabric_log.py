@@ -71,7 +71,7 @@ def parse(block: Block) -> list[Fact] | Unknown:
 
 def _qp(block: Block, line: str) -> list[Fact]:
     failed = _QP.search(line) or _QP_FAILED.search(line)
-    if failed is None or not ("fail" in line.lower()):
+    if failed is None or "fail" not in line.lower():
         return []
     rest = line[failed.start() :]
     number = _ERRNO.search(rest)
