@@ -121,9 +121,12 @@ def differences(before: str, after: str) -> list[str]:
     return sorted([f"- {line}" for line in old - new] + [f"+ {line}" for line in new - old])
 
 
+# Outside of it: Ansible's temporary folder, and the lock that dnf takes on its database whatever it is asked.
 _SNAPSHOT = r"""
-find /etc /usr/local /usr/lib/locale /root -xdev -not -path '/root/.ansible*' -printf '%p %m %U %l\n' | sort
-find /etc /usr/local /usr/lib/locale /root -xdev -type f -not -path '/root/.ansible*' -exec sha256sum {} + | sort
+roots='/etc /usr/local /usr/lib/locale /root'
+look() { find $roots -xdev -not -path '/root/.ansible*' -not -path '/root/.rpmdb*' "$@" | sort; }
+look -printf '%p %m %U %l\n'
+look -type f -exec sha256sum {} +
 for key in SYSCTLS; do printf '%s = %s\n' "$key" "$(cat "/proc/sys/$key" 2>&1)"; done
 systemctl show --property DefaultLimitMEMLOCK,DefaultLimitNOFILE
 """
