@@ -115,7 +115,8 @@ class Values(_Section):
     fabric: Fabric
     firmware: Firmware
     locale: Locale
-    sysctl: dict[str, int | str]
+    # Null leaves the key of the node alone: no role sets it, no check expects it.
+    sysctl: dict[str, int | str | None]
     limits: Limits
     modules: Modules
     neighbour: Neighbour
