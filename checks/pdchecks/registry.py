@@ -4,6 +4,29 @@ This list is the table of contents. An ID is never reused.
 """
 
 from pdchecks.check import Check
+from pdchecks.checks import (
+    gid_choice,
+    gid_table,
+    link_flap,
+    link_layer,
+    link_lid,
+    link_rate,
+    link_state,
+    mtu_active,
+    mtu_netdev,
+    mtu_pair,
+)
 
-CHECKS: tuple[Check, ...] = ()
+CHECKS: tuple[Check, ...] = (
+    link_state.CHECK,
+    link_layer.CHECK,
+    link_lid.CHECK,
+    link_rate.CHECK,
+    link_flap.CHECK,
+    mtu_netdev.CHECK,
+    mtu_active.CHECK,
+    mtu_pair.CHECK,
+    gid_choice.CHECK,
+    gid_table.CHECK,
+)
 BY_ID = {check.id: check for check in CHECKS}

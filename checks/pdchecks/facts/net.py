@@ -9,13 +9,14 @@ from pdchecks.unknown import Unknown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Netdev(Fact):
-    """mtu in bytes. lower: the interface below a VLAN or macvlan, empty for a plain one."""
+    """mtu in bytes. lower: the interface below a VLAN or macvlan, empty for a plain one. master: its bond or bridge."""
 
     name: str
     mtu: int | Unknown
     up: bool | Unknown
     lower: str
     addresses: tuple[str, ...]
+    master: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +60,11 @@ class Offload(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkSpeed(Fact):
+    """supported_mbps: the fastest of the link modes that card and module support together."""
+
     netdev: str
     speed_mbps: int | Unknown
+    supported_mbps: int | Unknown
     detected: bool | Unknown
 
 
