@@ -16,7 +16,8 @@ T = TypeVar("T")
 
 # Network drivers with an RDMA driver beside them (linux drivers/infiniband/hw and their Kconfig dependencies).
 RDMA_DRIVERS = frozenset(
-    "mlx5_core mlx4_en mlx4_core bnxt_en ice i40e idpf qede cxgb4 hns3 ionic mana efa erdma enic".split()
+    {"mlx5_core", "mlx4_en", "mlx4_core", "bnxt_en", "ice", "i40e", "idpf", "qede", "cxgb4", "hns3", "ionic", "mana"}
+    | {"efa", "erdma", "enic"}
 )
 # A port of a switch inside the card, seen by the host: en_rep.c, ice_repr.c, bnxt_vfr.c, nfp.
 REPRESENTOR_DRIVERS = frozenset({"mlx5e_rep", "ice_repr", "bnxt_vf_rep", "nfp_netvf"})
@@ -45,6 +46,11 @@ class Port:
     @property
     def active(self) -> bool:
         return self.state == "ACTIVE"
+
+    @property
+    def down(self) -> bool:
+        """Known not to be active, which is more than not known to be."""
+        return not self.active and not isinstance(self.state, Unknown)
 
 
 def ports(node: NodeFacts) -> list[Port]:
@@ -153,8 +159,6 @@ def port_of(node: NodeFacts, netdev: str) -> Port | None:
 
 
 def judged(node: NodeFacts, netdev: str) -> bool:
-    """Whether what an interface's settings are matters to RoCE: not a foreign one, and not one whose port is known down."""
-    if carries_rdma(node, netdev) is False:
-        return False
+    """Whether an interface's settings matter to RoCE: it is no foreign one, and its port is not known to be down."""
     port = port_of(node, netdev)
-    return port is None or port.state in ("ACTIVE", "ACTIVE_DEFER") or isinstance(port.state, Unknown)
+    return carries_rdma(node, netdev) is not False and (port is None or not port.down or port.state == "ACTIVE_DEFER")

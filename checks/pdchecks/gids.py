@@ -14,7 +14,7 @@ _VARIABLES = ("NCCL_IB_GID_INDEX", "UCX_IB_GID_INDEX", "MC_GID_INDEX", "NVSHMEM_
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One port's table. empty: slots that were looked at and hold nothing. whole: the tool prints every GID there is."""
+    """One port's table. empty: slots that were looked at and hold nothing. whole: its tool prints every GID."""
 
     device: str
     port: int

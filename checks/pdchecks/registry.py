@@ -7,6 +7,7 @@ from pdchecks.check import Check
 from pdchecks.checks import (
     gid_choice,
     gid_table,
+    global_pause,
     link_flap,
     link_layer,
     link_lid,
@@ -15,6 +16,15 @@ from pdchecks.checks import (
     mtu_active,
     mtu_netdev,
     mtu_pair,
+    qos_buffer,
+    qos_dcbx,
+    qos_discards,
+    qos_pause,
+    qos_pfc,
+    qos_prio,
+    qos_trust,
+    rdma_drops,
+    rdma_retrans,
 )
 
 CHECKS: tuple[Check, ...] = (
@@ -28,5 +38,15 @@ CHECKS: tuple[Check, ...] = (
     mtu_pair.CHECK,
     gid_choice.CHECK,
     gid_table.CHECK,
+    rdma_retrans.CHECK,
+    rdma_drops.CHECK,
+    qos_trust.CHECK,
+    qos_pfc.CHECK,
+    qos_prio.CHECK,
+    qos_pause.CHECK,
+    qos_discards.CHECK,
+    qos_dcbx.CHECK,
+    qos_buffer.CHECK,
+    global_pause.CHECK,
 )
 BY_ID = {check.id: check for check in CHECKS}

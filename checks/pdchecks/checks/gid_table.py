@@ -8,11 +8,11 @@ from pdchecks.finding import Remedy, Severity, Status
 from pdchecks.gids import Table, tables
 from pdchecks.nodefacts import NodeFacts
 from pdchecks.policy import Policy
-from pdchecks.unknown import known
+from pdchecks.unknown import Unknown
 
 
 def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
-    down = {port.device for port in ports(node) if not port.active and known(port.state)}
+    down = {port.device for port in ports(node) if port.down}
     belongs = {device: netdev for netdev, device in netdevs(node).items()}
     for table in tables(node):
         if table.gids:
@@ -28,7 +28,7 @@ def _judge_table(table: Table, netdev: str, down: bool) -> Verdict:
         commands=(f"ip addr add <address>/<prefix> dev {netdev}",),
         survives_reboot=False,
     )
-    versions = {gid.version for gid in table.gids if known(gid.version)}
+    versions = {gid.version for gid in table.gids if not isinstance(gid.version, Unknown)}
     if not table.whole and len(table.gids) < 2:
         return Verdict(Status.PASS, table.name, f"holds index {_listed(indices)}", quotes=quotes)
     if versions == {1}:
@@ -50,7 +50,8 @@ def _judge_table(table: Table, netdev: str, down: bool) -> Verdict:
             Status.INFO,
             table.name,
             f"the table is sparse: index {_listed(holes)} missing, {_listed(indices)} present",
-            "In a container or a pod the first slots belong to interfaces of other network namespaces; they read as zero, "
+            "In a container or a pod the first slots belong to interfaces of other network namespaces; they read "
+            "as zero, "
             "and their type cannot be read. A program that assumes index 3, or stops at the first slot it cannot read, "
             "breaks here.",
             quotes,

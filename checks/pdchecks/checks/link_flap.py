@@ -1,6 +1,7 @@
 """Links that go down and come back."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from pdchecks.check import Need, NodeCheck, Verdict
 from pdchecks.fabric import carries_rdma, is_infiniband
@@ -45,7 +46,8 @@ def _from_log(interface: str, facts: list[CarrierLost], policy: Policy) -> Verdi
         status,
         interface,
         f"{counted}; the policy allows fewer than {link.flaps_per_day}",
-        "A marginal cable, module or port; or somebody reset it on purpose. Each loss stops every queue pair on the link.",
+        "A marginal cable, module or port; or somebody reset it on purpose. Each loss stops every queue pair on "
+        "the link.",
         quotes,
         (f"journalctl -k --since -1d | grep -w {interface}", f"ethtool -S {interface} | grep -w link_down_events_phy"),
         None if status is Status.INFO else _REMEDY,
@@ -63,7 +65,7 @@ def _busiest_day(facts: list[CarrierLost], debounce_s: float) -> tuple[int, int]
             begin += 1
         day = timed[begin : end + 1]
         if len(day) > best[0]:
-            best = (len(day), 1 + sum(b - a > debounce_s for a, b in zip(day, day[1:], strict=False)))
+            best = (len(day), 1 + sum(b - a > debounce_s for a, b in pairwise(day)))
     return best[0] + untimed, best[1] + untimed
 
 

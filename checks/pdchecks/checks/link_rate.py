@@ -53,9 +53,9 @@ def _against_sisters(node: NodeFacts, port: Port, others: list[Port]) -> Verdict
 def _card(node: NodeFacts, device: str) -> object:
     """What a device must share with another to be compared: the part; else the firmware's family; else nothing."""
     facts = [fact for fact in node.all(RdmaDevice) if fact.device == device]
-    part = next((value for fact in facts if (value := known(fact.part)) is not None), None)
-    firmware = next((value for fact in facts if (value := known(fact.firmware)) is not None), None)
-    return part or (firmware.partition(".")[0] if firmware else device)
+    parts = [fact.part for fact in facts if not isinstance(fact.part, Unknown)]
+    families = [fact.firmware.partition(".")[0] for fact in facts if not isinstance(fact.firmware, Unknown)]
+    return next(iter([*parts, *families]), device)
 
 
 def _against_modes(speed: LinkSpeed) -> Iterator[Verdict]:

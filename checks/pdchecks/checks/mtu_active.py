@@ -15,7 +15,7 @@ from pdchecks.unknown import Unknown, known
 
 
 def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
-    down = {(port.device, port.port) for port in ports(node) if not port.active and known(port.state)}
+    down = {(port.device, port.port) for port in ports(node) if port.down}
     printed: set[str] = set()
     for fact in node.all(RdmaMtu):
         # A port that is down reads as the smallest MTU.
@@ -45,12 +45,14 @@ def _judge(
         Status.WARN,
         name,
         f"active MTU is {active}, below the policy's {wanted}",
-        f"The MTU of the interface under it is below {netdev_mtu_for(wanted)}, or the program asked for less.{able} More "
+        f"The MTU of the interface under it is below {netdev_mtu_for(wanted)}, or the program asked for "
+        f"less.{able} More "
         "and smaller packets cost bandwidth; a peer that assumes the larger one fails altogether.",
         (quote,),
         (f"ibv_devinfo -d {device} | grep mtu", f"ip link show dev {netdev}"),
         Remedy(
-            f"Set MTU {to_set} on the interface of {device}, on its peer and on the switch ports between them, and write it "
+            f"Set MTU {to_set} on the interface of {device}, on its peer and on the switch ports between them, "
+            "and write it "
             "into the node's network configuration.",
             commands=(f"ip link set dev {netdev} mtu {to_set}",),
             survives_reboot=False,

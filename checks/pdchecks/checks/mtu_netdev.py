@@ -38,7 +38,8 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
                 f"ping -M do -s {to_set - 28} <peer> -I {name}",
             ),
             Remedy(
-                f"Set MTU {to_set} on this interface, on the interfaces below it, on the peer and on the switch ports, and "
+                f"Set MTU {to_set} on this interface, on the interfaces below it, on the peer and on the switch "
+                "ports, and "
                 "write it into the node's network configuration.",
                 commands=(f"ip link set dev {name} mtu {to_set}",),
                 survives_reboot=False,

@@ -44,8 +44,10 @@ def judge(nodes: Sequence[tuple[NodeFacts, Policy]]) -> Iterator[Verdict]:
             Status.FAIL,
             f"RoCE path MTU of {mtu.port}",
             f"{mtu.node} has {mtu.bytes}, {like.node} ({like.port}) has {usual}",
-            "A library that takes the path MTU from its own port sends packets that the other side refuses: local length "
-            "error, remote invalid request, reconnecting without end. perftest agrees on the smaller one first, so that a "
+            "A library that takes the path MTU from its own port sends packets that the other side refuses: "
+            "local length "
+            "error, remote invalid request, reconnecting without end. perftest agrees on the smaller one first, "
+            "so that a "
             "run of ib_write_bw that passes proves nothing here.",
             (mtu.quote, like.quote),
             (f"ibv_devinfo | grep active_mtu   # on {mtu.node} and on {like.node}",),
@@ -62,7 +64,7 @@ def judge(nodes: Sequence[tuple[NodeFacts, Policy]]) -> Iterator[Verdict]:
 
 def _mtus(node: NodeFacts) -> Iterator[_Mtu]:
     """What the verbs library prints of active ports; else what follows from the MTU of RoCE's interfaces."""
-    down = {(port.device, port.port) for port in ports(node) if not port.active and known(port.state)}
+    down = {(port.device, port.port) for port in ports(node) if port.down}
     printed = [
         _Mtu(node.name, f"{fact.device}/{fact.port}", active, fact.quote)
         for fact in node.all(RdmaMtu)

@@ -12,7 +12,8 @@ class PerftestRun(Fact):
     """failures: the lines in which the run says that it failed. status: ibv_wc_status of a failed completion.
 
     layer: Ethernet, IB, or empty. averages: average Gbit/s by message size in bytes (bandwidth tests only).
-    both_ways: the figures are the sum of both directions. cuda: GPU memory was asked for. ordering_warning: the tool says that the CPU does not do relaxed ordering.
+    both_ways: the figures are the sum of both directions. cuda: GPU memory was asked for. ordering_warning: the tool
+    says that the CPU does not do relaxed ordering.
     """
 
     tool: str

@@ -20,7 +20,10 @@ class RdmaDevice(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RdmaPort(Fact):
-    """state and physical in the words of rdma(8): ACTIVE, DOWN, ...; LINK_UP, DISABLED, ... layer: Ethernet or InfiniBand."""
+    """state and physical in the words of rdma(8): ACTIVE, DOWN, ...; LINK_UP, DISABLED, ...
+
+    layer: Ethernet or InfiniBand.
+    """
 
     device: str
     port: int
