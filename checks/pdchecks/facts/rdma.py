@@ -90,3 +90,10 @@ class RdmaCounters(Fact):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoRdmaDevice(Fact):
     """The kernel lists no RDMA device."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeerMemory(Fact):
+    """A client of the kernel's peer memory interface is registered: GPU memory can be given to the NIC."""
+
+    client: str
