@@ -109,6 +109,8 @@ class Counters(_Section):
 class Link(_Section):
     flaps_per_day: int
     flap_debounce_s: float
+    downs_in_life: int
+    unused: list[str]
 
 
 class Values(_Section):
