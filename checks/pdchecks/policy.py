@@ -109,13 +109,16 @@ class Counters(_Section):
 class Link(_Section):
     flaps_per_day: int
     flap_debounce_s: float
+    downs_in_life: int
+    unused: list[str]
 
 
 class Values(_Section):
     fabric: Fabric
     firmware: Firmware
     locale: Locale
-    sysctl: dict[str, int | str]
+    # Null leaves the key of the node alone: no role sets it, no check expects it.
+    sysctl: dict[str, int | str | None]
     limits: Limits
     modules: Modules
     neighbour: Neighbour

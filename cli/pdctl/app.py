@@ -6,7 +6,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from pdctl.commands import checks, demo, doctor, down, help_topics, logs, model, pair, provision, status, up
+from pdctl.commands import checks, demo, doctor, down, help_topics, inventory, logs, model, pair, provision, status, up
 from pdctl.errors import PdError
 
 PANELS = ("Start", "Diagnose", "Operate", "Develop")
@@ -55,6 +55,7 @@ def _options(
 
 app.command("demo", rich_help_panel="Start")(demo.demo)
 app.command("provision", rich_help_panel="Start")(provision.provision)
+app.add_typer(inventory.app, name="inventory", rich_help_panel="Start")
 app.command("up", rich_help_panel="Start")(up.up)
 app.add_typer(model.app, name="model", rich_help_panel="Start")
 app.command("doctor", rich_help_panel="Diagnose")(doctor.doctor)

@@ -192,24 +192,26 @@ class Connection:
 
     def _finish(self, head: Head, checksum: int, body: bytes) -> Frame:
         self._heard = self._clock()
+        frame: Frame | None = head.layer
         if head.layer is not None:
             self._layer_bytes += head.length
-        try:
             if checksum != head.checksum:
-                if head.layer is not None:
-                    raise ChecksumMismatch(head.layer, checksum, head.checksum)
-                raise RemoteProtocolError(
-                    f"checksum of {head.kind.name.lower()} is {checksum:#018x}, header says {head.checksum:#018x}"
-                )
-            with authored_by_peer():
-                frame = head.layer or bodies.decode(head.kind, head.request, body)
+                raise ChecksumMismatch(head.layer, checksum, head.checksum)
+        try:
+            if frame is None:
+                frame = self._control_frame(head, checksum, body)
             self._hear(frame)
-        except ChecksumMismatch:
-            raise
         except RemoteProtocolError:
             self.state = ConnectionState.BROKEN
             raise
         return frame
+
+    def _control_frame(self, head: Head, checksum: int, body: bytes) -> Frame:
+        if checksum != head.checksum:
+            name = head.kind.name.lower()
+            raise RemoteProtocolError(f"checksum of {name} is {checksum:#018x}, header says {head.checksum:#018x}")
+        with authored_by_peer():
+            return bodies.decode(head.kind, head.request, body)
 
     def _hear(self, frame: Frame) -> None:
         self._advance(self.role.peer, frame, RemoteProtocolError)

@@ -1,6 +1,7 @@
 """The prompt set of the token-equality proof: lengths around block and chunk edges, several chunks, several languages.
 
-Prompts are token ids, so that no tokenizer stands between the two runs; the texts are made here, from lists, by fixed rules.
+Prompts are token ids, so that no tokenizer stands between the two runs; the texts are made here, from lists, by fixed
+rules.
 """
 
 from __future__ import annotations
@@ -11,8 +12,22 @@ from dataclasses import dataclass
 BLOCK_TOKENS = 16
 CHUNK_TOKENS = 256
 
-_WHO = ("The harbour master", "A night nurse", "My older brother", "The referee", "Every apprentice", "An old clockmaker")
-_DID = ("kept a list of", "argued about", "could never forget", "drew a map of", "was paid to count", "wrote home about")
+_WHO = (
+    "The harbour master",
+    "A night nurse",
+    "My older brother",
+    "The referee",
+    "Every apprentice",
+    "An old clockmaker",
+)
+_DID = (
+    "kept a list of",
+    "argued about",
+    "could never forget",
+    "drew a map of",
+    "was paid to count",
+    "wrote home about",
+)
 _WHAT = ("the seven bridges", "broken lanterns", "a train that came early", "the price of salt", "unfinished songs")
 _WHY = (
     "because the winter had been long",
@@ -46,7 +61,6 @@ EXACT = (
     CHUNK_TOKENS + 1,
     2 * CHUNK_TOKENS,
     2 * CHUNK_TOKENS + 1,
-    700,
     1000,
     1500,
 )
@@ -68,6 +82,5 @@ def story(sentences: int, start: int = 0) -> str:
 
 def prompts(encode: Callable[[str], list[int]]) -> list[Prompt]:
     """At least 20. encode: the model's tokenizer."""
-    long = [encode(story(120, start)) for start in range(len(EXACT))]
-    exact = [Prompt(f"{length} tokens", ids[:length]) for length, ids in zip(EXACT, long, strict=True)]
+    exact = [Prompt(f"length {length}", encode(story(120, start=length))[:length]) for length in EXACT]
     return exact + [Prompt(text[:24], encode(text)) for text in SHORT]

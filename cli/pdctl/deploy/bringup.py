@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pdctl.deploy import models, plan, process
-from pdctl.deploy.local import LocalSupervisor, Snapshot
+from pdctl.deploy.local import LocalSupervisor, Snapshot, Supervisor
 from pdctl.deploy.spec import DeploymentSpec
 from pdctl.deploy.state import Record, Role, StateUnreadable
 from pdctl.errors import PdError
@@ -96,7 +96,7 @@ def busy(name: str, held: filelock.LockHeld) -> PdError:
     )
 
 
-def _bring_up(spec: DeploymentSpec, local: LocalSupervisor, lines: StageLines, foreground: bool) -> Up:
+def _bring_up(spec: DeploymentSpec, local: Supervisor, lines: StageLines, foreground: bool) -> Up:
     devices = plan.devices(spec)
     if (running := _running(spec, local, lines)) is not None:
         _require_same(spec, devices, running)
@@ -113,9 +113,15 @@ def _bring_up(spec: DeploymentSpec, local: LocalSupervisor, lines: StageLines, f
         _roll_back(local)
         local.forget()
         raise PdError("interrupted; what was started has been stopped", code=ExitCode.INTERRUPTED) from None
+    except PdError:
+        raise
+    except BaseException:
+        _roll_back(local)
+        local.forget()
+        raise
 
 
-def _running(spec: DeploymentSpec, local: LocalSupervisor, lines: StageLines) -> Snapshot | None:
+def _running(spec: DeploymentSpec, local: Supervisor, lines: StageLines) -> Snapshot | None:
     """The deployment of this name if a supervisor keeps it; otherwise what an earlier one left is cleared away."""
     try:
         snapshot = local.snapshot()
@@ -168,7 +174,7 @@ def _require_same(spec: DeploymentSpec, devices: dict[Role, tuple[str, str]], ru
         )
 
 
-def _follow(local: LocalSupervisor, lines: StageLines, *, started: bool) -> Up:
+def _follow(local: Supervisor, lines: StageLines, *, started: bool) -> Up:
     shown: set[str] = set()
     while True:
         snapshot = local.snapshot()
@@ -206,7 +212,7 @@ def _show(snapshot: Snapshot, lines: StageLines, shown: set[str]) -> None:
             lines.failed(stage.name, stage.seconds, stage.failed)
 
 
-def _failure(local: LocalSupervisor, snapshot: Snapshot) -> PdError:
+def _failure(local: Supervisor, snapshot: Snapshot) -> PdError:
     """What went wrong, with the last words of who knows; everything that was started is gone, or named."""
     status = snapshot.status
     reason = status.reason if status and status.phase == "failed" and status.reason else "the supervisor itself ended"
@@ -224,6 +230,6 @@ def _failure(local: LocalSupervisor, snapshot: Snapshot) -> PdError:
     )
 
 
-def _roll_back(local: LocalSupervisor) -> list[str]:
+def _roll_back(local: Supervisor) -> list[str]:
     """Stops everything; returns a line for each process that could not be ended."""
     return [f"still running: pid {each.pid}" for each in local.stop().left]

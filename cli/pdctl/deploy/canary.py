@@ -28,7 +28,7 @@ def judge(run: KnownRun, answer: CanaryAnswer, dtype: str) -> str | None:
 
 async def run(control: Control, router: str, known: Known, dtype: str, within_s: float) -> CanaryStatus:
     """Asks every known prompt once, within within_s seconds altogether. Never raises: the status says what failed."""
-    began, tokens, kv_bytes = time.monotonic(), 0, 0
+    began, tokens, kv_bytes, wrong = time.monotonic(), 0, 0, False
     for each in known.runs:
         left_s = within_s - (time.monotonic() - began)
         if left_s <= 0:
@@ -37,6 +37,7 @@ async def run(control: Control, router: str, known: Known, dtype: str, within_s:
             try:
                 answer = await control.canary(router, each.prompt, len(each.tokens), left_s)
                 reason = judge(each, answer, dtype)
+                wrong = reason is not None
                 tokens += len(each.prompt)
                 kv_bytes += int(answer.figures.get("kv_bytes") or 0)
             except CallFailed as error:
@@ -46,6 +47,7 @@ async def run(control: Control, router: str, known: Known, dtype: str, within_s:
     return CanaryStatus(
         at=time.time(),
         passed=reason is None,
+        wrong=wrong,
         reason=reason,
         tokens=tokens,
         kv_bytes=kv_bytes,

@@ -64,7 +64,7 @@ def crossed(figures: dict[str, Any]) -> str:
         [
             f"crossed    {figures['prompt_tokens']} tokens x {figures['layers']} layers, {figures['frames']} frames, "
             f"{figures['kv_bytes']:,} bytes of KV in {figures['kv_seconds'] * 1e3:.1f} ms"
-            + (f" ({rate:.3f} GB/s, while the prompt was computed)" if rate is not None else ""),
+            + (f" ({rate:.2f} GB/s)" if rate is not None else ""),
             f"           from {figures['prefill']} to {figures['decode']}",
             f"answered   {figures['completion_tokens']} tokens: TTFT {figures['ttft_seconds'] * 1e3:.0f} ms, "
             f"inter-token latency {gap_p50_ms:.1f} ms (median), {gap_max_ms:.1f} ms (longest)",

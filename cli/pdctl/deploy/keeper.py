@@ -74,8 +74,8 @@ class Keeper:
                 await self.unit.stop(grace_s=1.0)
                 raise UnitBroken(f"was not ready after {within_s:.0f} s: {reason}")
             await asyncio.wait([self._ended], timeout=_POLL_S)
-        self._enter("ready")
         self._on_ready()
+        self._enter("ready")
 
     async def keep(self) -> None:
         """Runs until the policy gives up; cancelled to stop."""

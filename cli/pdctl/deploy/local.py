@@ -39,6 +39,8 @@ class Stopped:
 class Supervisor(Protocol):
     """What `up`, `status`, `logs` and `down` need of whatever keeps a deployment's processes running."""
 
+    name: str
+
     def start(self, record: Record, *, foreground: bool = False) -> None:
         """Writes the record and begins to start the units; returns at once. Progress is in `snapshot`.
 
@@ -86,7 +88,7 @@ class LocalSupervisor:
         self.state.write_status(Status(since=time.time()))
         command = [sys.executable, "-m", "pdctl.deploy.supervisor", str(self.state.root)]
         tied = leash.die_with_parent() if foreground and sys.platform == "linux" else None
-        descriptor = os.open(self.state.log("supervisor"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        descriptor = logs.open_to_append(self.state.log("supervisor"))
         try:
             self._daemon = subprocess.Popen(
                 command,

@@ -16,6 +16,11 @@ KEEP = 3
 _MAX_LINE = 64 << 10
 
 
+def open_to_append(log: Path) -> int:
+    """A descriptor for a process to write to, readable by this user only."""
+    return os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+
+
 def rotate(log: Path, max_bytes: int = MAX_BYTES, keep: int = KEEP) -> bool:
     """Cuts a log that has reached max_bytes, keeping `keep` predecessors `.1` (newest) and up. True when it did."""
     try:

@@ -18,7 +18,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from pdctl.deploy import leash
+from pdctl.deploy import leash, logs
 from pdctl.deploy.state import Record, write_private
 from pdctl.paths import cache_dir
 from pdserve.reference import ReferenceRun
@@ -121,15 +121,18 @@ async def ask(
 
 
 async def _run(command: list[str], request: bytes, environment: dict[str, str], log: Path) -> bytes:
-    with log.open("ab") as errors:
+    descriptor = logs.open_to_append(log)
+    try:
         process = await asyncio.create_subprocess_exec(
             *command,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            stderr=errors,
+            stderr=descriptor,
             env=environment,
             preexec_fn=leash.die_with_parent() if sys.platform == "linux" else None,
         )
+    finally:
+        os.close(descriptor)
     try:
         answer, _ = await process.communicate(request)
     finally:

@@ -93,10 +93,11 @@ class UnitStatus(_Document):
 
 
 class CanaryStatus(_Document):
-    """The last canary. tokens, kv_bytes: what crossed from prefill to decode for it."""
+    """The last canary. wrong: it was answered, but not rightly. tokens, kv_bytes: what crossed for it."""
 
     at: float
     passed: bool
+    wrong: bool = False
     reason: str | None = None
     tokens: int = 0
     kv_bytes: int = 0

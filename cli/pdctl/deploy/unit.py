@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from pdctl.deploy import leash
+from pdctl.deploy import leash, logs
 from pdctl.deploy.process import ProcessId, identify
 
 
@@ -28,7 +28,7 @@ class Unit:
 
     async def start(self) -> ProcessId:
         """Raises OSError when the command cannot be run."""
-        descriptor = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        descriptor = logs.open_to_append(self.log)
         try:
             if sys.platform == "linux":
                 self._process = await self._spawn(self._command, descriptor, preexec_fn=leash.die_with_parent())

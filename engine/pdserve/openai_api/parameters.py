@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic_core import from_json
 
 from pdserve.openai_api.errors import ApiError, invalid, unsupported
 
@@ -125,7 +125,7 @@ Kind = TypeVar("Kind", bound=Parameters)
 def parse(body: bytes, kind: type[Kind]) -> Kind:
     """Raises ApiError (400) that names the parameter."""
     try:
-        value = json.loads(body)
+        value = from_json(body)  # unlike json.loads, refuses half a surrogate pair
     except ValueError as error:
         raise invalid(None, f"the body is not JSON: {error}") from None
     if not isinstance(value, dict):

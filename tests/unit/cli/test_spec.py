@@ -51,3 +51,12 @@ def test_pdctl_yaml_in_the_working_directory_is_found(tmp_path: Path, monkeypatc
 def test_a_name_that_is_no_directory_name_is_refused(name: str) -> None:
     with pytest.raises(UsageError):
         spec.checked_name(name)
+
+
+def test_the_example_in_the_documentation_is_a_deployment_and_shows_the_defaults(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "deployment.md").read_text(encoding="utf-8")
+    example = page.partition("```yaml\n")[2].partition("```")[0]
+    loaded, default = spec.load(_file(tmp_path, example), {}), spec.DeploymentSpec()
+    for key in ("name", "engine", "transport", "router", "restart", "timeout_s"):
+        assert getattr(loaded, key) == getattr(default, key), key
+    assert set(spec.DeploymentSpec.model_fields) == loaded.model_fields_set

@@ -1,4 +1,6 @@
-"""Both engines, joined by the real transport, over tiny random models: every shape gives the one-process run's tokens."""
+"""Both engines, joined by the real transport, over tiny random models: every shape gives the one-process run's
+tokens.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +12,14 @@ import pytest
 
 pytest.importorskip("torch")
 
+from tests.engine.pair import Pair
+from tests.engine.tiny import CONTEXT, FAMILIES, make_model
+
 from pdserve.config import ModelConfig
 from pdserve.errors import DeadlinePassed, EngineBusy, TooLong
 from pdserve.model import LoadedModel, load_model
 from pdserve.reference import Reference, first_difference, is_near_tie
 from pdserve.sampling import Sampling
-from tests.engine.pair import Pair
-from tests.engine.tiny import CONTEXT, FAMILIES, make_model
 
 CHUNK, BLOCK = 24, 8
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 from tests.kv_examples import DECODE, PREFILL, layer_frame, request_id
 
@@ -27,6 +29,10 @@ from pdwire import (
 )
 from pdwire.frames import U32, U64
 
+TINY_PREFILL = replace(PREFILL, kv_heads=1, head_dim=2)
+TINY_DECODE = replace(DECODE, kv_heads=1, head_dim=2)
+"""For tests that try every bit or every split: a token has 16 bytes a layer."""
+
 
 class Clock:
     def __init__(self) -> None:
@@ -39,10 +45,10 @@ class Clock:
 class Peers:
     """prefill and decode, past their HELLOs unless greet is False."""
 
-    def __init__(self, limits: Limits | None = None, *, greet: bool = True) -> None:
+    def __init__(self, limits: Limits | None = None, *, greet: bool = True, tiny: bool = False) -> None:
         self.clock = Clock()
-        self.prefill = Connection(Role.PREFILL, PREFILL, limits, clock=self.clock)
-        self.decode = Connection(Role.DECODE, DECODE, limits, clock=self.clock)
+        self.prefill = Connection(Role.PREFILL, TINY_PREFILL if tiny else PREFILL, limits, clock=self.clock)
+        self.decode = Connection(Role.DECODE, TINY_DECODE if tiny else DECODE, limits, clock=self.clock)
         if greet:
             self.say(self.prefill, self.prefill.hello)
             self.say(self.decode, self.decode.hello)
@@ -82,18 +88,18 @@ def kv_body(frame: LayerFrame) -> bytes:
 
 
 def one_of_each() -> list[tuple[Role, Frame, bytes]]:
-    """A whole conversation in order, with every kind: who says it, the frame, its body."""
+    """A whole conversation of a tiny pair, in order, with every kind: who says it, the frame, its body."""
     first, second = request_id(1), request_id(2)
-    layer = layer_frame(first, layer=3, first_token=5, count=2)
-    other = layer_frame(second, count=1)
+    layer = layer_frame(first, layer=3, first_token=5, count=3, record=TINY_PREFILL)
+    other = layer_frame(second, count=1, record=TINY_PREFILL)
     return [
-        (Role.PREFILL, Hello(role=Role.PREFILL, record=PREFILL, offer=Offer()), b""),
-        (Role.DECODE, Hello(role=Role.DECODE, record=DECODE, offer=Offer()), b""),
+        (Role.PREFILL, Hello(role=Role.PREFILL, record=TINY_PREFILL, offer=Offer()), b""),
+        (Role.DECODE, Hello(role=Role.DECODE, record=TINY_DECODE, offer=Offer()), b""),
         (Role.PREFILL, layer, kv_body(layer)),
         (Role.PREFILL, other, kv_body(other)),
         (Role.PREFILL, Ping(), b""),
         (Role.DECODE, Credit(total=200 << 20), b""),
-        (Role.PREFILL, FirstToken(request=first, token=9, prompt_tokens=7, logprob=-1.5, meta={"text": "é"}), b""),
+        (Role.PREFILL, FirstToken(request=first, token=9, prompt_tokens=8, logprob=-1.5, meta={"text": "é"}), b""),
         (Role.DECODE, Complete(request=first), b""),
         (Role.DECODE, Abort(request=second, code=AbortCode.REFUSED, reason="no such ticket"), b""),
         (Role.PREFILL, Abort(request=second, code=AbortCode.REFUSED, reason="no such ticket"), b""),

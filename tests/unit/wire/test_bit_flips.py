@@ -22,6 +22,7 @@ from pdwire import (
 
 CONVERSATION = one_of_each()
 SAMPLED_BODY_BITS = 400
+"""All of a KV frame's; a HELLO has ten times as many."""
 
 
 @pytest.mark.parametrize("index", range(len(CONVERSATION)), ids=lambda index: type(CONVERSATION[index][1]).__name__)
@@ -52,7 +53,7 @@ def body_of(index: int) -> list[bytes]:
 
 def before(index: int) -> Peers:
     """The two ends just before that frame is said."""
-    peers = Peers(greet=False)
+    peers = Peers(greet=False, tiny=True)
     for role, frame, body in CONVERSATION[:index]:
         peers.say(peers.prefill if role is Role.PREFILL else peers.decode, frame, body)
     return peers

@@ -9,8 +9,8 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.kv_examples import DECODE, PREFILL, layer_frame, request_id
-from tests.unit.wire.peers import Peers, control_frames, deliver, kv_body, one_of_each
+from tests.kv_examples import PREFILL, layer_frame, request_id
+from tests.unit.wire.peers import TINY_DECODE, Peers, control_frames, deliver, kv_body, one_of_each
 
 from pdwire import (
     CONNECTION,
@@ -241,7 +241,7 @@ def test_a_sound_checksum_over_a_senseless_body_ends_in_an_answer(frame: Frame, 
 
 
 def listen(data: bytes) -> None:
-    decode = Connection(Role.DECODE, DECODE)
+    decode = Connection(Role.DECODE, TINY_DECODE)
     decode.feed(data)
     try:
         while (event := decode.next_event()) is not None:

@@ -138,7 +138,7 @@ def conversation() -> dict[Role, tuple[bytes, list[Frame]]]:
 
 def hear(pieces: list[bytes]) -> list[Frame]:
     """What a decode hears that answers HELLO when it is its turn."""
-    peers, frames = Peers(greet=False), []
+    peers, frames = Peers(greet=False, tiny=True), []
     for piece in pieces:
         peers.decode.feed(piece)
         while (event := peers.decode.next_event()) is not None:
