@@ -95,13 +95,10 @@ def _gravest(lines: Sequence[PairField]) -> tuple[PairField, ...]:
 def _gpu(prefill: Resolved, decode: Resolved) -> Iterator[PairField]:
     """Two generations have different kernels behind one backend's name."""
     ours, theirs = prefill.side.gpu, decode.side.gpu
-    if isinstance(ours, Unknown) or isinstance(theirs, Unknown):
+    if isinstance(ours, Unknown) or isinstance(theirs, Unknown) or ours.boards == theirs.boards:
         return
     if known(ours.compute_capability) is None or ours.compute_capability != theirs.compute_capability:
-        if ours.boards == theirs.boards:
-            return
-        line = field("gpu", ours, theirs, PairOutcome.CONVERTIBLE, _NEAR_TIES)
-        yield replace(line, exact=False)
+        yield replace(field("gpu", ours, theirs, PairOutcome.CONVERTIBLE, _NEAR_TIES), exact=False)
 
 
 _NEAR_TIES = "their kernels round differently: tokens can differ where two candidates nearly tie"
