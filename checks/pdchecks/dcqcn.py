@@ -1,4 +1,4 @@
-"""DCQCN: the switch marks, the receiver (notification point) answers with CNPs, the sender (reaction point) slows down."""
+"""DCQCN: the switch marks, the receiver (notification point) sends CNPs, the sender (reaction point) slows down."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
