@@ -53,6 +53,11 @@ class Check:
     need: Need | None = None
     silence_passes: bool = False
 
+    @property
+    def module(self) -> str:
+        """Name of the module that holds it; its document lies beside."""
+        raise NotImplementedError
+
 
 NodeJudge = Callable[[NodeFacts, Policy], Iterable[Verdict]]
 FleetJudge = Callable[[Sequence[tuple[NodeFacts, Policy]]], Iterable[Verdict]]
@@ -64,12 +69,20 @@ class NodeCheck(Check):
 
     judge: NodeJudge
 
+    @property
+    def module(self) -> str:
+        return self.judge.__module__
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetCheck(Check):
     """Judges nodes against each other; never asked about fewer than two."""
 
     judge: FleetJudge
+
+    @property
+    def module(self) -> str:
+        return self.judge.__module__
 
 
 def stamp(check: Check, verdict: Verdict, node: str) -> Finding:

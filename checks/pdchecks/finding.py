@@ -88,9 +88,16 @@ class Finding:
     sources: tuple[str, ...]
 
 
-def document(findings: Iterable[Finding]) -> dict[str, Any]:
-    """The findings as a JSON document of schema `pdctl.findings/1`."""
-    return {"schema": SCHEMA, "findings": [_record(finding) for finding in findings]}
+def document(findings: Iterable[Finding], incomplete: Iterable[tuple[str, str]] = ()) -> dict[str, Any]:
+    """The findings as a JSON document of schema `pdctl.findings/1`.
+
+    incomplete: node and reason, of nodes that could not be looked at.
+    """
+    return {
+        "schema": SCHEMA,
+        "findings": [_record(finding) for finding in findings],
+        "incomplete": [{"node": node, "reason": reason} for node, reason in incomplete],
+    }
 
 
 def _record(finding: Finding) -> dict[str, Any]:

@@ -6,7 +6,8 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from pdctl.commands import help_topics
+from pdctl.commands import checks, doctor, help_topics
+from pdctl.commands import provision as provision_command
 from pdctl.errors import PdError
 
 PANELS = ("Start", "Diagnose", "Operate", "Develop")
@@ -53,6 +54,10 @@ def _options(
     pass
 
 
+app.command("provision", rich_help_panel="Start")(provision_command.provision)
+app.command("doctor", rich_help_panel="Diagnose")(doctor.doctor)
+app.command("explain", rich_help_panel="Diagnose")(checks.explain)
+app.add_typer(checks.app, name="checks", rich_help_panel="Diagnose")
 app.add_typer(help_topics.app, name="help", rich_help_panel="Develop")
 
 
