@@ -81,9 +81,13 @@ class HandshakeRefused(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShapeRefused(Fact):
-    """KV that came in another shape, type or size than the receiver holds. layer, expected, got: as printed, or empty."""
+    """KV that came in another shape, type or size than the receiver holds. layer, expected, got: as printed, or empty.
+
+    cause: what the engine itself says of it.
+    """
 
     layer: str
     expected: str
     got: str
     words: str
+    cause: str = ""

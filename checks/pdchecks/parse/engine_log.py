@@ -18,6 +18,11 @@ _HASH = re.compile(
     r"|(?P<bare>compatibility hash mismatch|Failed to decode NixlHandshakePayload|[Hh]andshake failed for request.{0,80})"
 )
 _SHAPES = (
+    # pdwire/kvshape.py, ShapeFault: `layer 3 kv_heads: expected 8, got 32: cause; change prefill: fix`
+    re.compile(
+        r"(?:layer \d{1,4}|all layers) (?P<field>[\w ]{1,30}): expected (?P<expected>[^,]{1,30}(?:, [^,]{1,30}){0,3}?), "
+        r"got (?P<got>.{1,100}?): (?P<cause>[^;]{3,200}); change (?P<side>prefill|decode|either side|both sides): (?P<fix>.{0,200})"
+    ),
     # `expected shape [2, 8, 128], got [8, 2, 128]`, with or without the words around it
     re.compile(
         r"[Ee]xpected (?:KV )?(?:shape|dims?|dtype|tensor of shape)? ?(?:to be |of )?(?P<expected>[\[(][\d, ]{1,80}[\])]|(?:torch\.)?(?:b?float|fp|bf|int|uint)\w{1,12}).{0,40}?(?:got|but (?:was|received)|received|found)\W{1,3}(?:shape )?(?P<got>[\[(][\d, ]{1,80}[\])]|(?:torch\.)?(?:b?float|fp|bf|int|uint)\w{1,12})"
@@ -86,6 +91,9 @@ def _shape(block: Block, line: str) -> list[Fact]:
             expected=match["expected"],
             got=match["got"],
             words=match[0][:200],
+            cause=f"{named['cause']}; change {named['side']}: {named['fix']}"
+            if (named := match.groupdict()).get("cause")
+            else "",
         )
     ]
 
