@@ -115,7 +115,8 @@ class Values(_Section):
     fabric: Fabric
     firmware: Firmware
     locale: Locale
-    sysctl: dict[str, int | str]
+    # A null leaves the key as the node has it.
+    sysctl: dict[str, int | str | None]
     limits: Limits
     modules: Modules
     neighbour: Neighbour

@@ -106,13 +106,13 @@ def _works_elsewhere(row: GpuProcess, name: str, by_gpu: Mapping[str, list[GpuPr
 
 
 def _not_given(row: GpuProcess, name: str, gpus: list[Device], node: NodeFacts) -> bool:
-    """Whether the environment of the process names other GPUs than this one. UUIDs may be cut; MIG names prove nothing."""
+    """Whether the environment of the process names other GPUs than this one, by UUID (which may be cut short). An index
+    proves nothing: inside a container it counts only the GPUs that were passed in."""
     given = next((fact.devices for fact in node.all(VisibleDevices) if fact.pid == known(row.pid)), ())
-    device = next((device for device in gpus if device.name == name), None)
-    if not given or device is None or any(word.startswith("MIG-") for word in given):
+    uuid = next((device.known("uuid") for device in gpus if device.name == name), None)
+    if uuid is None or not given or not all(word.startswith("GPU-") for word in given):
         return False
-    names = {key.removeprefix("GPU ") for key in device.keys}
-    return not any(word == key or (word.startswith("GPU-") and key.startswith(word)) for word in given for key in names)
+    return not any(uuid.startswith(word) for word in given)
 
 
 def _pids(rows: list[GpuProcess]) -> str:

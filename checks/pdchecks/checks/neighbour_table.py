@@ -1,6 +1,6 @@
 """The kernel's neighbour (ARP) table: full, nearly full, or too small for hosts times rails."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from pdchecks.check import NodeCheck, Verdict
 from pdchecks.converge import converge
@@ -16,6 +16,7 @@ from pdchecks.unknown import Unknown
 # Above this the garbage collector is at work on every new entry; linux net/core/neighbour.c, neigh_alloc().
 _HARD = "gc_thresh3"
 _NEARLY_FULL = 0.9
+_SUBJECT = "neighbour table"
 _PREFIXES = ("net.ipv4.neigh.default.gc_thresh", "net.ipv6.neigh.default.gc_thresh")
 _VERIFY = (
     "ip neigh show | wc -l",
@@ -37,8 +38,8 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
         yield _overflowed(tuple(event.quote for event in overflow[:4]), hard, policy)
         return
     yield from _crowded(node, hard)
-    for fact in limits:
-        yield from _against_policy(fact, policy)
+    wanted = {key: int(value) for key, value in policy.values.sysctl.items() if value is not None and ".neigh." in key}
+    yield from _against_policy([fact for fact in limits if fact.key in wanted], wanted)
 
 
 def _overflowed(quotes: tuple[Quote, ...], hard: list[Sysctl], policy: Policy) -> Verdict:
@@ -46,7 +47,7 @@ def _overflowed(quotes: tuple[Quote, ...], hard: list[Sysctl], policy: Policy) -
     now = ", ".join(f"{fact.key} is {fact.value}" for fact in hard) or "its hard limit is gc_thresh3"
     return Verdict(
         Status.FAIL,
-        "neighbour table",
+        _SUBJECT,
         f"the kernel refused new neighbours: the table overflowed; {now}, the policy wants {wanted}",
         "Every host and rail in one broadcast domain takes an entry. With gc_thresh3 entries in use, connections to "
         "further hosts fail at random with EINVAL or No buffer space available.",
@@ -63,7 +64,7 @@ def _crowded(node: NodeFacts, hard: list[Sysctl]) -> Iterator[Verdict]:
         if fact.key.startswith("net.ipv4") and most and len(entries) >= most * _NEARLY_FULL:
             yield Verdict(
                 Status.WARN,
-                "neighbour table",
+                _SUBJECT,
                 f"{len(entries)} of at most {most} neighbours are in the table ({fact.key})",
                 "A few more hosts, and the kernel refuses new neighbours.",
                 (fact.quote,),
@@ -72,35 +73,33 @@ def _crowded(node: NodeFacts, hard: list[Sysctl]) -> Iterator[Verdict]:
             )
 
 
-def _against_policy(fact: Sysctl, policy: Policy) -> Iterator[Verdict]:
-    wanted = policy.values.sysctl.get(fact.key)
-    if wanted is None:
-        return
-    if isinstance(fact.value, Unknown):
-        summary = f"{fact.key} cannot be seen here: {fact.value.reason}"
-        yield Verdict(
-            Status.UNKNOWN,
-            fact.key,
-            summary,
-            "The kernel shows this key in the initial network namespace only.",
-            (fact.quote,),
-        )
-        return
-    now = _number(fact)
-    if now is None:
-        yield Verdict(Status.UNKNOWN, fact.key, f"{fact.key} is no number: {fact.value}", quotes=(fact.quote,))
-    elif now >= int(wanted):
-        yield Verdict(Status.PASS, fact.key, f"{fact.key} is {now}", quotes=(fact.quote,))
-    else:
+def _against_policy(limits: list[Sysctl], wanted: Mapping[str, int]) -> Iterator[Verdict]:
+    low = [fact for fact in limits if (now := _number(fact)) is not None and now < wanted[fact.key]]
+    hidden = [fact for fact in limits if isinstance(fact.value, Unknown)]
+    quotes = tuple(fact.quote for fact in limits)
+    if low:
+        live = ", ".join(f"{fact.key} is {fact.value}" for fact in low)
         yield Verdict(
             Status.WARN,
-            fact.key,
-            f"{fact.key} is {now}; the policy wants {wanted}",
-            "The table has no room for hosts times rails of a larger fabric; new neighbours are refused when it is full.",
-            (fact.quote,),
+            _SUBJECT,
+            f"{live}; the policy wants {', '.join(str(wanted[fact.key]) for fact in low)}",
+            "The table has no room for hosts times rails of a larger fabric; when it is full, new neighbours are refused.",
+            quotes,
             _VERIFY,
             _REMEDY,
         )
+    elif hidden:
+        reason = hidden[0].value.reason if isinstance(hidden[0].value, Unknown) else ""
+        yield Verdict(
+            Status.UNKNOWN,
+            _SUBJECT,
+            f"{', '.join(fact.key for fact in hidden)} cannot be seen here: {reason}",
+            "The kernel shows these keys in the initial network namespace only.",
+            quotes,
+        )
+    elif limits:
+        live = ", ".join(f"{fact.key} is {fact.value}" for fact in limits)
+        yield Verdict(Status.PASS, _SUBJECT, live, quotes=quotes)
 
 
 def _number(fact: Sysctl) -> int | None:

@@ -4,7 +4,7 @@ import re
 
 from pdchecks.evidence import Block, words
 from pdchecks.facts.base import Fact
-from pdchecks.facts.gpu import GpuPresent
+from pdchecks.facts.gpu import GpuPresent, VisibleDevices
 from pdchecks.facts.host import ClockSync, Environment, HugePages, OsRelease, PythonModule, PythonVersion
 from pdchecks.facts.net import PciLink
 from pdchecks.parse.reader import Reader, looks_like
@@ -19,6 +19,8 @@ _HUGE = re.compile(r"(?P<key>HugePages_(?:Total|Free|Rsvd)|Hugepagesize):\s+(?P<
 _HUGE_SHAPE = re.compile(r"^HugePages_Total:\s+\d", re.MULTILINE)
 _PYTHON = re.compile(r"Python (?P<major>\d)\.(?P<minor>\d{1,3})(?:\.\S{1,20})?\s*")
 _IMPORT = re.compile(r"(?P<path>\S*(?:platform-)?python[\d.]*) -c \W*import (?P<module>\w{2,30})")
+_ENVIRON = re.compile(r"/proc/(?P<pid>\d{1,10})/environ")
+_VISIBLE = re.compile(r"CUDA_VISIBLE_DEVICES=(?P<devices>\S{0,2000})")
 # A PCI vendor file of sysfs that names NVIDIA; the collector reads it of display and 3D controllers only.
 _NVIDIA = re.compile(r"\S*/(?P<address>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])/vendor:0x10de\s*")
 # Distributions by the family names that Ansible uses (ansible_os_family).
@@ -31,6 +33,8 @@ def parse(block: Block) -> list[Fact] | Unknown:
         return _os_release(block)
     if "timedatectl" in parts or "chronyc" in parts:
         return _clock(block)
+    if environ := _ENVIRON.search(block.command):
+        return _visible(block, int(environ["pid"]))
     if "_link_" in block.command:
         return _pci(block)
     if "/vendor" in block.command:
@@ -56,7 +60,7 @@ def _os_release(block: Block) -> list[Fact] | Unknown:
     return [OsRelease(quote=block.quote(shown), id=fields["ID"], version=fields.get("VERSION_ID", ""), family=family)]
 
 
-def _clock(block: Block) -> list[Fact]:
+def _clock(block: Block) -> list[Fact] | Unknown:
     for line in block.lines:
         if match := re.match(r"\s*(?:NTPSynchronized=|System clock synchronized: |NTP synchronized: )(yes|no)", line):
             return [ClockSync(quote=block.quote(line.strip()), synchronised=match[1] == "yes", by="timedatectl")]
@@ -64,7 +68,17 @@ def _clock(block: Block) -> list[Fact]:
             return [
                 ClockSync(quote=block.quote(line), synchronised="Not synchronised" not in match["leap"], by="chronyc")
             ]
+    if block.rc not in (0, None):
+        return Unknown(f"the clock was not told: {block.output.strip().split('\n')[0][:200]}")
     return []
+
+
+def _visible(block: Block, pid: int) -> list[Fact]:
+    match = next((found for line in block.lines if (found := _VISIBLE.fullmatch(line.strip()))), None)
+    if match is None:
+        return []
+    devices = tuple(word for word in match["devices"].split(",") if word)
+    return [VisibleDevices(quote=block.quote(match[0]), pid=pid, devices=devices)]
 
 
 def _huge_pages(block: Block) -> list[Fact]:
@@ -121,7 +135,7 @@ def _claims(block: Block) -> bool:
     python = any(re.fullmatch(r"(?:platform-)?python[\d.]*", word) for word in parts)
     asks = python and any(word in ("-V", "--version", "-c") for word in parts)
     pci = "_link_" in block.command or ("/vendor" in block.command and "/pci/" in block.command)
-    return named or asks or pci or looks_like(block, _HUGE_SHAPE)
+    return named or asks or pci or _ENVIRON.search(block.command) is not None or looks_like(block, _HUGE_SHAPE)
 
 
 READER = Reader("host", _claims, parse)
