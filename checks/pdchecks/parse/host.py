@@ -69,7 +69,7 @@ def _clock(block: Block) -> list[Fact] | Unknown:
                 ClockSync(quote=block.quote(line), synchronised="Not synchronised" not in match["leap"], by="chronyc")
             ]
     if block.rc not in (0, None):
-        return Unknown(f"the clock was not told: {block.output.strip().split('\n')[0][:200]}")
+        return Unknown(f"the clock was not told: {' '.join(block.output.split())[:200]}")
     return []
 
 
