@@ -48,7 +48,7 @@ def _gpu(
     policy: Policy,
 ) -> Verdict:
     quotes = tuple(row.quote for row in rows)
-    compute = [row for row in rows if "C" in row.kind and not (known(row.name) or "").endswith(_MPS)]
+    compute = [row for row in rows if "C" in row.kind and _MPS not in (known(row.name) or "")]
     strangers = [row for row in compute if _not_given(row, name, gpus, node)]
     if strangers:
         return Verdict(

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from pdchecks.check import Need, NodeCheck, Verdict
-from pdchecks.facts.log import HandshakeRefused
+from pdchecks.facts.log import HandshakeAccepted, HandshakeRefused
 from pdchecks.finding import Impact, Remedy, Severity, Status
 from pdchecks.nodefacts import NodeFacts
 from pdchecks.policy import Policy
@@ -12,6 +12,9 @@ _VERIFY = ("pdctl doctor --pair PREFILL DECODE", "journalctl -u 'pdctl-*' | grep
 
 
 def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
+    accepted = node.all(HandshakeAccepted)
+    if accepted and not node.all(HandshakeRefused):
+        yield Verdict(Status.PASS, "handshake", f"the engines fit: {accepted[-1].words}", quotes=(accepted[-1].quote,))
     for refused in node.all(HandshakeRefused):
         pair = f"{refused.words}: " if " -> " in refused.words else ""
         if not refused.field or refused.field == "compatibility hash":

@@ -80,6 +80,13 @@ class HandshakeRefused(Fact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HandshakeAccepted(Fact):
+    """Two engines found that they fit."""
+
+    words: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ShapeRefused(Fact):
     """KV that came in another shape, type or size than the receiver holds. layer, expected, got: as printed, or empty.
 

@@ -3,9 +3,9 @@ Ours (pdwire's verdict, by field), vLLM's NIXL connector, and the words of tenso
 
 import re
 
-from pdchecks.evidence import Block
+from pdchecks.evidence import Block, words
 from pdchecks.facts.base import Fact
-from pdchecks.facts.log import HandshakeRefused, ShapeRefused
+from pdchecks.facts.log import HandshakeAccepted, HandshakeRefused, ShapeRefused
 from pdchecks.parse.reader import Reader, looks_like
 from pdchecks.unknown import Unknown
 
@@ -17,6 +17,7 @@ _HASH = re.compile(
     r"compatibility hash mismatch.{0,60}?[Ll]ocal[:=]\s*(?P<local>[0-9a-f]{6,128}).{0,60}?[Rr]emote[:=]\s*(?P<remote>[0-9a-f]{6,128})"
     r"|(?P<bare>compatibility hash mismatch|Failed to decode NixlHandshakePayload|[Hh]andshake failed for request.{0,80})"
 )
+_FITS = re.compile(r"\S{1,60} -> \S{1,60}: compatible\b.{0,200}|NIXL compatibility check passed.{0,100}")
 _SHAPES = (
     # pdwire/kvshape.py, ShapeFault: `layer 3 kv_heads: expected 8, got 32: cause; change prefill: fix`
     re.compile(
@@ -36,8 +37,9 @@ _SHAPES = (
 # A line about shapes counts only where it speaks of KV, or where the traceback around it does.
 _ABOUT_KV = re.compile(r"\bkv|kv_|KV[ _-]?cache|key_cache|paged|decode|prefill|connector", re.IGNORECASE)
 _LAYER = re.compile(r"\blayers?[ .=_](?P<layer>\d{1,4})\b")
+_ENGINE = re.compile(r"pdctl-|pdserve|vllm|sglang|prefill|decode")
 _SHAPE = re.compile(
-    rf"fatal: \w+: prefill |compatibility hash mismatch|NixlHandshakePayload|{'|'.join(re.sub(r'[?]P<[a-z]+>', '?:', p.pattern) for p in _SHAPES)}"
+    rf"fatal: \w+: prefill |: compatible\b|compatibility check passed|compatibility hash mismatch|NixlHandshakePayload|{'|'.join(re.sub(r'[?]P<[a-z]+>', '?:', p.pattern) for p in _SHAPES)}"
 )
 
 
@@ -76,6 +78,8 @@ def _handshake(block: Block, line: str) -> list[Fact]:
                 words=refused[0][:200],
             )
         ]
+    if fits := _FITS.search(line):
+        return [HandshakeAccepted(quote=block.quote(fits[0]), words=fits[0])]
     return []
 
 
@@ -98,4 +102,9 @@ def _shape(block: Block, line: str) -> list[Fact]:
     ]
 
 
-READER = Reader("engine log", lambda block: looks_like(block, _SHAPE), parse)
+def _claims(block: Block) -> bool:
+    journal = "journalctl" in words(block.command) and _ENGINE.search(block.command) is not None
+    return journal or looks_like(block, _SHAPE)
+
+
+READER = Reader("engine log", _claims, parse)
