@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterator
 
 import pytest
-
 from tests.lab.ledger import sweep
 from tests.lab.vm.lab import VirtualLab, sweep_disks
 from tests.lab.vm.machine import VirtualMachine
