@@ -201,6 +201,44 @@ def test_a_model_that_cannot_be_loaded_is_rolled_back_with_the_engines_own_words
     assert (after.returncode, json.loads(after.stdout)["phase"]) == (1, "failed")
 
 
+def test_wrong_tokens_keep_the_router_closed_and_end_the_start(operator: Operator, embedded_model: Path) -> None:
+    """The canary's own negative control: were its known tokens others, nothing would be let in."""
+    cache = operator.state / "cache" / "pdctl"
+    cache.mkdir(parents=True)
+    (cache / "models").symlink_to(embedded_model.parent)
+    operator.environment["XDG_CACHE_HOME"] = str(cache.parent)
+    assert operator.pdctl("up", "--port", "0").returncode == 0
+    operator.pdctl("down")
+    (known,) = (cache / "canary").glob("*.json")
+    document = json.loads(known.read_text(encoding="utf-8"))
+    document["runs"][-1]["tokens"][-1] += 1
+    known.write_text(json.dumps(document), encoding="utf-8")
+    done = operator.pdctl("up", "--port", "0")
+    assert done.returncode == 4
+    assert "did not come up: canary: wrong tokens for a prompt of 257: token 7 differs" in done.stderr
+    assert process.carrying(operator.run_mark()) == []
+
+
+def test_a_prefill_that_comes_back_with_other_weights_is_not_let_in(operator: Operator, embedded_model: Path) -> None:
+    model = operator.state / "model"
+    model.mkdir()
+    for file in embedded_model.iterdir():
+        (model / file.name).symlink_to(file)
+    assert operator.pdctl("up", "--port", "0", "--model", str(model)).returncode == 0
+    weights = bytearray((model / "model.safetensors").read_bytes())
+    weights[-1000:] = bytes(1000)
+    (model / "model.safetensors").unlink()
+    (model / "model.safetensors").write_bytes(weights)
+    os.kill(operator.pid("prefill"), signal.SIGKILL)
+    deadline = time.monotonic() + 120
+    while (canary := operator.status()["canary"])["passed"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.3)
+    document = operator.status()
+    assert document["phase"] == "degraded" and "model_digest" in canary["reason"], canary
+    assert operator.pdctl("status").returncode == 1
+
+
 def test_a_start_that_takes_too_long_names_what_it_waited_for(operator: Operator) -> None:
     done = operator.pdctl("up", "--port", "0", "--timeout", "0.5")
     assert done.returncode == 4
