@@ -1,0 +1,299 @@
+# Prints what a node's own tools say about it, as evidence blocks (evidence.py). It only reads, and parses nothing.
+# POSIX sh; dash, bash and busybox run it. It is fed to `sh -s` behind the variables that collector.py sets:
+#
+#   command_s, total_s      bounds on one command and on the whole run, seconds
+#   most                    bound on one command's output, bytes
+#   locales, sysctl_paths, modules, units      words to look at, from the policy
+#
+# No answer is an answer: exit status 127 (not installed), 126 (needs root) or 124 (out of time) with one line
+# `pdctl: REASON`. A tool that cannot even be killed is left behind without holding up the rest.
+
+set -f
+PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/sbin:/usr/bin:/bin:/opt/mellanox/iproute2/sbin
+newline='
+'
+
+# Runs "$@" as the leader of a session of its own, so that one kill takes all that it started. Its output and, on a line
+# of its own, its exit status are printed at the end. $1: seconds, $2: bytes.
+worker='
+seconds=$1 most=$2
+shift 2
+{ sleep "$seconds"; kill -s KILL -- -$$ || kill -s KILL $$; } </dev/null >/dev/null 2>&1 &
+cap() {
+    head -c "$most"
+    if [ "$(head -c 1 | wc -c)" -gt 0 ]; then
+        printf "\npdctl: output cut at %s bytes\n" "$most"
+        cat >/dev/null
+    fi
+}
+{
+    status=$( { { "$@" </dev/null 2>&1 3>&- 4>&-; echo $? >&3; } | cap >&4 3>&-; } 3>&1 )
+} 4>&1
+printf "\n%s" "$status"
+exec </dev/null >/dev/null 2>&1
+trap "" TERM
+kill -s TERM -- -$$ || kill -s TERM $!
+'
+
+# block COMMAND STATUS OUTPUT
+block() {
+    printf '=== cmd: %s\n=== rc: %s\n' "$1" "$2"
+    case $newline$3 in
+    # A line of output must not look like a line of ours.
+    *"$newline==="*) printf '%s\n' "$3" | sed 's/^===/ &/' ;;
+    "$newline") ;;
+    *) printf '%s\n' "$3" ;;
+    esac
+    printf '=== end\n'
+}
+
+has() {
+    command -v "$1" >/dev/null 2>&1
+}
+
+# look_as COMMAND TOOL ARGUMENT...: COMMAND is what the block is called.
+look_as() {
+    label=$1
+    shift
+    if ! has "$1"; then
+        block "$label" 127 "pdctl: $1 is not installed"
+        return
+    fi
+    left=$((started + total_s - $(date +%s)))
+    if [ "$left" -le 0 ]; then
+        block "$label" 124 "pdctl: not run, the collection's $total_s s were used up"
+        return
+    fi
+    [ "$left" -le "$command_s" ] || left=$command_s
+    # The redirection silences the shell, which reports every process that was killed.
+    { answer=$($session sh -c "$worker" pdctl "$left" "$most" "$@"); } 2>/dev/null
+    status=${answer##*"$newline"}
+    case $status in
+    '' | *[!0-9]*) block "$label" 124 "pdctl: no answer within $left s" ;;
+    *)
+        answer=${answer%"$newline$status"}
+        while [ "${answer%"$newline"}" != "$answer" ]; do answer=${answer%"$newline"}; done
+        block "$label" "$status" "$answer"
+        ;;
+    esac
+}
+
+look() {
+    look_as "$*" "$@"
+}
+
+# A command line with pipes or patterns. look_line COMMAND
+look_line() {
+    look_as "$1" sh -c "$1"
+}
+
+# root_line COMMAND: as root, or not at all.
+root_line() {
+    case $privilege in
+    root) look_line "$1" ;;
+    sudo) look_as "sudo -n sh -c '$1'" sudo -n $bounded sh -c "$1" ;;
+    *) block "$1" 126 "pdctl: needs root, and sudo is absent or asks for a password" ;;
+    esac
+}
+
+# root_tool TOOL ARGUMENT...: the same for one tool that may be absent.
+root_tool() {
+    if has "$1"; then root_line "$*"; else block "$*" 127 "pdctl: $1 is not installed"; fi
+}
+
+# paths PATTERN...: those that exist, at most 64; not those with a name that a shell would read as more than a name.
+paths() {
+    set +f
+    for path in $*; do
+        case $path in *[!A-Za-z0-9_.:@/+-]*) continue ;; esac
+        [ -e "$path" ] && printf '%s\n' "$path"
+    done | head -n 64
+    set -f
+}
+
+system() {
+    look uname -srm
+    look_line 'cat /etc/os-release'
+    look timedatectl show -p NTPSynchronized -p NTP
+    if has chronyc; then look chronyc -n tracking; fi
+    look_line 'grep -i huge /proc/meminfo'
+    look_line 'cat /proc/self/limits'
+    look systemctl show -p DefaultLimitMEMLOCK -p DefaultLimitMEMLOCKSoft -p DefaultLimitNOFILE -p DefaultLimitNOFILESoft
+    look systemctl show -p Id,LoadState,ActiveState,SubState,UnitFileState,NeedDaemonReload,Result,MainPID,NRestarts -- $units
+    # A key that the kernel does not show is grep's line of error.
+    look_as 'grep -H . /proc/sys (sysctl keys of the policy)' grep -H . $sysctl_paths
+    look_line 'grep -sH . /proc/sys/net/ipv[46]/neigh/*/base_reachable_time_ms'
+}
+
+kernel_modules() {
+    look lsmod
+    for module in $modules; do look modinfo -p "$module"; done
+    if has modprobe; then look_line 'modprobe -c | grep ^options'; else look modprobe -c; fi
+}
+
+node_locale() {
+    look locale -a
+    configured=
+    for path in $(paths /etc/default/locale /etc/locale.conf /etc/sysconfig/i18n); do
+        look cat "$path"
+        found=$(sed -n 's/^ *\(export  *\)\{0,1\}LANG=["'\'']\{0,1\}\([A-Za-z0-9_.@-]*\).*/\2/p' "$path" | head -n 1)
+        configured=${configured:-$found}
+    done
+    [ -n "$(paths /etc/default/locale /etc/locale.conf /etc/sysconfig/i18n)" ] || look cat /etc/default/locale
+    for name in ${configured:-C} $locales; do
+        case " ${shown-} " in *" $name "*) continue ;; esac
+        shown="${shown-} $name"
+        look_as "LC_ALL=$name locale charmap" env "LC_ALL=$name" locale charmap
+    done
+}
+
+package_manager() {
+    files=$(paths /etc/yum.conf /etc/dnf/dnf.conf '/etc/yum.repos.d/*.repo' '/etc/yum/vars/*' '/etc/dnf/vars/*')
+    has yum || has dnf || [ -n "$files" ] || return 0
+    [ -z "$files" ] || look grep -naH '[^[:print:][:space:]]' $files
+    look cat /usr/local/sbin/safe_yum
+    for python in $(paths /usr/libexec/platform-python /usr/bin/python3 /usr/bin/python); do
+        has dnf && look "$python" -c 'import dnf' && return
+    done
+}
+
+python_versions() {
+    for python in $(paths /usr/libexec/platform-python /usr/bin/python3 '/usr/bin/python3.[0-9]*' '/usr/local/bin/python3'); do
+        case $python in *-config) continue ;; esac
+        look "$python" -V
+    done
+    [ -n "${python-}" ] || look python3 -V
+}
+
+engines() {
+    has journalctl || return 0
+    # Old systemd takes no pattern for a unit that never ran; it then prints nothing.
+    root_line "journalctl -q --no-pager -o cat --since=-24h -u 'pdctl-*' -u 'vllm*' | tail -n 2000"
+}
+
+network() {
+    look ip addr show
+    look ip neigh show
+    look ip route show
+    look ip rule show
+    has ethtool || look ethtool
+    has mlnx_qos || look mlnx_qos
+    for path in $(paths '/sys/class/net/*/device'); do
+        path=${path%/device}
+        netdev=${path##*/}
+        if has ethtool; then
+            look ethtool "$netdev"
+            for option in -i -S -a -k; do look ethtool "$option" "$netdev"; done
+        fi
+        has mlnx_qos && look mlnx_qos -i "$netdev"
+        for object in pfc app buffer dcbx ets; do
+            has dcb && look dcb "$object" show dev "$netdev"
+        done
+        for folder in $(paths "$path/ecn/roce_np" "$path/ecn/roce_rp"); do look_line "grep -rsH '' $folder"; done
+        [ -d "$path/qos" ] && look_line "grep -rsH '' $path/qos"
+    done
+}
+
+rdma_devices() {
+    look ls /sys/class/infiniband
+    [ -n "$(paths '/sys/class/infiniband/*')" ] || return 0
+    look rdma link show
+    look ibstat
+    look ibv_devinfo -v
+    has show_gids && look show_gids
+    for path in $(paths '/sys/class/infiniband/*'); do
+        look_line "grep -sH '' $path/fw_ver $path/board_id $path/hca_type $path/tc/*/traffic_class"
+        for port in $(paths "$path/ports/*"); do
+            look_line "grep -sH '' $port/state $port/phys_state $port/rate $port/link_layer $port/lid $port/gids/* $port/gid_attrs/types/* $port/gid_attrs/ndevs/*"
+            look_line "grep -sH '' $port/counters/* $port/hw_counters/*"
+        done
+    done
+    look devlink dev info
+    for path in $(paths '/sys/class/infiniband/*/device'); do
+        address=$(cd -P "$path" && printf '%s' "${PWD##*/}")
+        if has mlxconfig; then
+            root_tool mlxconfig -d "$address" -e query
+        elif has mstconfig; then
+            root_tool mstconfig -d "$address" -e query
+        fi
+    done
+}
+
+pci() {
+    for path in $(paths '/sys/bus/pci/devices/*'); do
+        class= vendor=
+        { read -r class <"$path/class" && read -r vendor <"$path/vendor"; } 2>/dev/null
+        case $class:$vendor in
+        0x03*:0x10de) gpus="${gpus-} $path/vendor" links="${links-} $path/*_link_*" ;;
+        0x02*) links="${links-} $path/*_link_*" ;;
+        esac
+    done
+    [ -z "${links-}" ] || look_line "grep -sH ''$links"
+    [ -z "${gpus-}" ] || look grep -H '' $gpus
+}
+
+gpu() {
+    has nvidia-smi || [ -n "${gpus-}" ] || return 0
+    look nvidia-smi -L
+    # One unknown name fails a whole query, so names that drivers renamed or lack stand apart.
+    look nvidia-smi --query-gpu=index,uuid,pci.bus_id,name,driver_version,memory.total,memory.used,memory.free,compute_mode,persistence_mode --format=csv
+    look nvidia-smi --query-gpu=index,uuid,mig.mode.current --format=csv
+    look nvidia-smi --query-gpu=index,uuid,ecc.mode.current,ecc.errors.uncorrected.volatile.total,ecc.errors.uncorrected.aggregate.total --format=csv
+    look nvidia-smi --query-remapped-rows=gpu_uuid,remapped_rows.correctable,remapped_rows.uncorrectable,remapped_rows.pending,remapped_rows.failure --format=csv
+    look nvidia-smi --query-compute-apps=gpu_uuid,pid,process_name,used_gpu_memory --format=csv
+    # Only this one variable: an environment may hold secrets.
+    for pid in $(printf '%s\n' "$answer" | sed -n 's/^[^,]*, *\([0-9][0-9]*\),.*/\1/p' | sort -u | head -n 64); do
+        line="tr '\\0' '\\n' </proc/$pid/environ | grep ^CUDA_VISIBLE_DEVICES="
+        if [ -r "/proc/$pid/environ" ]; then look_line "$line"; elif [ -d "/proc/$pid" ]; then root_line "$line"; fi
+    done
+}
+
+kernel_log() {
+    log='dmesg | tail -n 4000'
+    restricted=1
+    [ -r /proc/sys/kernel/dmesg_restrict ] && read -r restricted </proc/sys/kernel/dmesg_restrict
+    most=524288
+    if [ "$restricted" = 0 ]; then look_line "$log"; else root_line "$log"; fi
+    if has journalctl; then
+        root_line 'journalctl -q --no-pager -o short-iso --since=-24h -u systemd-networkd -u NetworkManager | tail -n 2000'
+    fi
+}
+
+main() {
+    started=$(date +%s)
+    privilege=none
+    if [ "$(id -u)" = 0 ]; then
+        privilege=root
+    elif has sudo && sudo -n true </dev/null >/dev/null 2>&1; then
+        privilege=sudo
+    fi
+    # A child of sudo is root's: only root's own timeout can end it.
+    bounded=
+    has timeout && bounded="timeout -s KILL $command_s"
+    if has setsid; then
+        session=setsid
+    else
+        session=$bounded
+    fi
+    block 'pdctl-collect begin' 0 "version 1 epoch $started uid $(id -u) privilege $privilege"
+    # What the session was given is the node's; everything after speaks C, so that readers can read it.
+    look locale
+    look locale charmap
+    LC_ALL=C
+    LANGUAGE=
+    export LC_ALL LANGUAGE PATH
+    node_locale
+    system
+    kernel_modules
+    python_versions
+    package_manager
+    network
+    rdma_devices
+    pci
+    gpu
+    kernel_log
+    engines
+    block 'pdctl-collect end' 0 "seconds $(($(date +%s) - started))"
+}
+
+main

@@ -1,0 +1,94 @@
+"""The facts of one node: every reader's answer to every block it knows."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from pdchecks.evidence import Block, Evidence, Quote, words
+from pdchecks.facts.base import Fact
+from pdchecks.unknown import Unknown
+
+F = TypeVar("F", bound=Fact)
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A block from which no fact came: the tool is missing, refused, hung, or printed what no reader understands."""
+
+    quote: Quote
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """name: the node. collected: the blocks come from a whole run of our collector, so what is absent was looked for.
+
+    commands: those that a reader could read.
+    """
+
+    name: str
+    facts: tuple[Fact, ...]
+    unread: tuple[Unread, ...] = ()
+    collected: bool = False
+    commands: tuple[str, ...] = ()
+    _by_kind: dict[type[Fact], tuple[Fact, ...]] = field(default_factory=dict, compare=False, repr=False)
+
+    def all(self, kind: type[F]) -> tuple[F, ...]:
+        """Every fact of that kind, in the order of the evidence."""
+        if kind not in self._by_kind:
+            self._by_kind[kind] = tuple(fact for fact in self.facts if isinstance(fact, kind))
+        return self._by_kind[kind]  # type: ignore[return-value]
+
+    def saw(self, tool: str) -> bool:
+        """Whether an output of the named tool was read."""
+        return any(tool in words(command) for command in self.commands)
+
+    def why_unread(self, tool: str) -> str:
+        """Why the named tool's blocks gave nothing; empty where they did, or where there were none."""
+        return "; ".join(dict.fromkeys(u.reason for u in self.unread if tool in words(u.quote.command)))
+
+
+# Exit statuses by which the collector says that a command gave no answer: not installed, needs root, out of time.
+_NO_ANSWER = {127, 126, 124}
+_MARK = "pdctl: "
+
+
+def gather(evidence: Evidence) -> NodeFacts:
+    """Facts of one node's evidence. Never raises: a reader that breaks leaves an `Unread` with its error."""
+    facts: list[Fact] = []
+    unread: list[Unread] = []
+    commands: list[str] = []
+    begun = ended = False
+    for block in evidence.blocks:
+        if block.command.startswith("pdctl-collect"):
+            begun, ended = begun or "begin" in block.command, ended or "end" in block.command
+            continue
+        outcomes = list(_read(block))
+        if not any(isinstance(outcome, Unknown) for outcome in outcomes):
+            commands.append(block.command)
+        for outcome in outcomes:
+            if isinstance(outcome, Unknown):
+                unread.append(Unread(block.quote(block.output), outcome.reason))
+            else:
+                facts.append(outcome)
+    return NodeFacts(evidence.node, tuple(facts), tuple(unread), begun and ended, tuple(commands))
+
+
+def _read(block: Block) -> Iterator[Fact | Unknown]:
+    from pdchecks.parse import READERS
+
+    if block.rc in _NO_ANSWER and block.output.startswith(_MARK):
+        yield Unknown(block.output.removeprefix(_MARK).split("\n")[0])
+        return
+    readers = [reader for reader in READERS if reader.claims(block)]
+    for reader in readers:
+        try:
+            answer: Iterable[Fact] | Unknown = reader.parse(block)
+        except Exception as error:
+            answer = Unknown(f"the reader of {reader.tool} broke on this output: {type(error).__name__}: {error}")
+        if isinstance(answer, Unknown):
+            yield answer
+        else:
+            yield from answer
+    if not readers:
+        yield Unknown("no reader knows this command or the shape of its output")

@@ -1,0 +1,41 @@
+"""Ansible's own failures on a target: a Python too old for the controller, a package module without its bindings."""
+
+import re
+
+from pdchecks.evidence import Block
+from pdchecks.facts.base import Fact
+from pdchecks.facts.host import AnsibleFailure
+from pdchecks.parse.reader import Reader, looks_like
+from pdchecks.unknown import Unknown
+
+_HOST = re.compile(
+    r"^(?:fatal: \[(?P<fatal>[^\]]{1,100})\]|(?P<host>\S{1,100}) \| (?:FAILED|UNREACHABLE)!)", re.MULTILINE
+)
+_TARGET_PYTHON = re.compile(
+    r"SyntaxError: future feature annotations is not defined"
+    r"|ansible-core requires a minimum of Python(?:2 version [\d.]+ or Python3)? version [\d.]+\. Current version: [^\"\\]{1,40}"
+    r"|SyntaxError: invalid syntax.{0,40}(?:from __future__|async|:=)"
+)
+_BACKEND = re.compile(
+    r"The Python 2 (?:yum|bindings for rpm)[^\"\n]{0,60}(?:module|needed)[^\"\n]{0,160}"
+    r"|Could not import the dnf python module[^\"\n]{0,160}"
+    r"|python[23]?-(?:dnf|apt|yum) (?:must be installed|is needed)[^\"\n]{0,120}"
+    r"|Could not detect which major revision of yum is in use[^\"\n]{0,160}"
+)
+
+
+def parse(block: Block) -> list[Fact] | Unknown:
+    facts: list[Fact] = []
+    hosts = [(match.start(), match["fatal"] or match["host"]) for match in _HOST.finditer(block.output)]
+    for kind, pattern in (("target-python", _TARGET_PYTHON), ("pkg-backend", _BACKEND)):
+        for match in pattern.finditer(block.output):
+            host = next((name for start, name in reversed(hosts) if start <= match.start()), "(host not named)")
+            facts.append(AnsibleFailure(quote=block.quote(match[0]), kind=kind, host=host, detail=match[0]))
+    return facts
+
+
+def _claims(block: Block) -> bool:
+    return looks_like(block, _TARGET_PYTHON) or looks_like(block, _BACKEND)
+
+
+READER = Reader("ansible", _claims, parse)

@@ -1,0 +1,55 @@
+"""What a reader is, and the few helpers that readers share."""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from pdchecks.evidence import Block, words
+from pdchecks.facts.base import Fact
+from pdchecks.unknown import Unknown
+
+# Shapes are looked for in this much of an output: a tool shows itself early, and a log may be long.
+SHAPE_WINDOW = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """tool: the name people know. claims: whether the block is this tool's. parse: facts, or why there are none.
+
+    parse is pure and answers for any block: malformed output gives fewer facts or `Unknown`, never an exception.
+    """
+
+    tool: str
+    claims: Callable[[Block], bool]
+    parse: Callable[[Block], Iterable[Fact] | Unknown]
+
+
+def runs(block: Block, *tools: str) -> bool:
+    """Whether one of the tools stands in the command (as program, or as an argument of sudo, timeout, a pipe)."""
+    return any(word in tools for word in words(block.command))
+
+
+def looks_like(block: Block, shape: re.Pattern[str]) -> bool:
+    return shape.search(block.output, 0, SHAPE_WINDOW) is not None
+
+
+def argument(command: str, option: str) -> str | None:
+    """The word after `option`, e.g. the device after -d."""
+    parts = words(command)
+    for position, word in enumerate(parts[:-1]):
+        if word == option:
+            return parts[position + 1]
+    return None
+
+
+def integer(text: str | None, what: str) -> int | Unknown:
+    """A decimal or 0x number. what: named in the reason."""
+    try:
+        return int((text or "").strip(), 0)
+    except ValueError:
+        return Unknown(f"{what} is not a number: {text!r}") if text else Unknown(f"{what} was not printed")
+
+
+def given(text: str | None, what: str) -> str | Unknown:
+    """The text, or Unknown where it is missing or empty."""
+    return text.strip() if text and text.strip() else Unknown(f"{what} was not printed")

@@ -1,0 +1,106 @@
+"""Asks every check about every node and gives the findings, worst first."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from pdchecks.check import Check, FleetCheck, Need, NodeCheck, Verdict, stamp
+from pdchecks.evidence import Evidence
+from pdchecks.facts.gpu import Gpu, GpuPresent, GpuProcess
+from pdchecks.facts.host import NonAsciiByte, RepoScan, Unit, YumWrapper
+from pdchecks.facts.rdma import NoRdmaDevice
+from pdchecks.finding import Finding, Severity, Status
+from pdchecks.nodefacts import NodeFacts, gather
+from pdchecks.policy import Policy
+from pdchecks.units import is_engine
+
+_SEVERITIES = tuple(Severity)
+
+
+def diagnose(
+    evidence: Iterable[Evidence], policy_of: Callable[[str], Policy], checks: Sequence[Check] | None = None
+) -> list[Finding]:
+    """Findings of all nodes. policy_of: by a node's name. checks: the whole registry unless given."""
+    from pdchecks.registry import CHECKS
+
+    asked = CHECKS if checks is None else checks
+    nodes = [(node, policy_of(node.name)) for node in map(gather, evidence)]
+    findings = [
+        finding
+        for node, policy in nodes
+        for check in asked
+        if isinstance(check, NodeCheck)
+        for finding in _ask_node(check, node, policy)
+    ]
+    if len(nodes) > 1:
+        findings += [f for check in asked if isinstance(check, FleetCheck) for f in _ask_fleet(check, nodes)]
+    return sorted(_settle(findings), key=_order)
+
+
+def _ask_node(check: NodeCheck, node: NodeFacts, policy: Policy) -> Iterator[Finding]:
+    if node.collected and check.need is not None and not _has(node, check.need):
+        return
+    try:
+        verdicts = list(check.judge(node, policy))
+    except Exception as error:
+        verdicts = [_broke(check, error)]
+    if not verdicts and node.collected and not check.on_demand:
+        verdicts = [_silence(check, node)]
+    for verdict in verdicts:
+        yield stamp(check, verdict, node.name)
+
+
+def _ask_fleet(check: FleetCheck, nodes: Sequence[tuple[NodeFacts, Policy]]) -> Iterator[Finding]:
+    try:
+        verdicts = list(check.judge(nodes))
+    except Exception as error:
+        verdicts = [_broke(check, error)]
+    for verdict in verdicts:
+        yield stamp(check, verdict, nodes[0][0].name)
+
+
+def _broke(check: Check, error: Exception) -> Verdict:
+    return Verdict(
+        Status.UNKNOWN,
+        "the check itself",
+        f"{check.id} broke and said nothing: {type(error).__name__}: {error}",
+        cause="A fault of this check, not of the node. The other checks went on.",
+    )
+
+
+def _silence(check: Check, node: NodeFacts) -> Verdict:
+    """What it means that a judge had nothing to say of a node that was collected as a whole."""
+    reasons = {tool: node.why_unread(tool) for tool in check.tools}
+    if check.silence_passes and any(node.saw(tool) for tool in check.tools):
+        return Verdict(Status.PASS, "node", f"{check.title}: nothing of it in what was read")
+    why = "; ".join(f"{tool}: {reason}" for tool, reason in reasons.items() if reason)
+    return Verdict(Status.UNKNOWN, "node", f"{check.title}: could not be seen; {why or 'no tool shows it here'}")
+
+
+def _has(node: NodeFacts, need: Need) -> bool:
+    if need is Need.RDMA:
+        return not node.all(NoRdmaDevice)
+    if need is Need.GPU:
+        return bool(node.all(Gpu) or node.all(GpuProcess) or node.all(GpuPresent))
+    if need is Need.ENGINE:
+        return any(is_engine(unit.name) and unit.load != "not-found" for unit in node.all(Unit))
+    return bool(node.all(RepoScan) or node.all(NonAsciiByte) or node.all(YumWrapper))
+
+
+def _settle(findings: Iterable[Finding]) -> list[Finding]:
+    """One status for one subject of one check: of several, the worst speaks, with everyone's evidence."""
+    settled: dict[tuple[str, str, str], Finding] = {}
+    for finding in findings:
+        key = (finding.check, finding.topic, str(finding.subject))
+        other = settled.get(key)
+        if other is None:
+            settled[key] = finding
+            continue
+        worst, rest = (finding, other) if finding.status.rank > other.status.rank else (other, finding)
+        quotes = tuple(dict.fromkeys(worst.evidence + rest.evidence))[:8]
+        settled[key] = replace(worst, evidence=quotes)
+    return list(settled.values())
+
+
+def _order(finding: Finding) -> tuple[int, int, str, str]:
+    severity = _SEVERITIES.index(finding.severity)
+    return (-finding.status.rank, -severity, finding.check, str(finding.subject))

@@ -1,0 +1,79 @@
+"""`pdctl provision INVENTORY`: converge nodes to the policy."""
+
+from pathlib import Path
+
+import typer
+
+from pdctl.errors import UsageError
+from pdctl.render.formats import Format
+
+
+def provision(
+    inventory: Path | None = typer.Argument(
+        None, metavar="INVENTORY", help="INI or YAML inventory, or a folder of them."
+    ),
+    inventory_option: Path | None = typer.Option(None, "-i", "--inventory", help="The same, as an option."),
+    check: bool = typer.Option(False, "--check", "-C", help="Change nothing; say what would change."),
+    diff: bool = typer.Option(False, "--diff", "-D", help="Show what changes in files and settings."),
+    limit: str | None = typer.Option(None, "--limit", "-l", help="Only hosts that this Ansible pattern selects."),
+    tags: list[str] = typer.Option([], "--tags", "-t", help="Only these roles, by name."),
+    skip_tags: list[str] = typer.Option([], "--skip-tags", help="All roles but these."),
+    extra_vars: list[str] = typer.Option([], "-e", "--extra-vars", help="key=value, JSON, or @file."),
+    forks: int | None = typer.Option(None, "--forks", "-f", min=1, help="Hosts at once; default from the cores."),
+    timeout: int = typer.Option(15, "--timeout", "-T", min=1, help="Seconds for one SSH connection attempt."),
+    become: bool = typer.Option(False, "--become", "-b", help="Become root on the nodes with sudo."),
+    ask_become_pass: bool = typer.Option(False, "--ask-become-pass", "-K", help="Ask for the sudo password."),
+    output: Format = typer.Option(Format.TABLE, "-o", "--output", help="Format of stdout."),
+) -> None:
+    """Converge nodes to the policy: locale, safe_yum, sysctl, limits, rdma.
+
+    A second run changes nothing. Exit codes: 0 done, 3 nodes unreachable or not all tasks ran, 4 settings refused,
+    5 failed, 130 interrupted.
+    """
+    if (inventory is None) == (inventory_option is None):
+        raise UsageError("give one inventory", hint="`pdctl provision INVENTORY` or `pdctl provision -i INVENTORY`")
+    password = _become_password() if ask_become_pass else None
+
+    import json
+
+    from pdctl.content import content_root
+    from pdctl.provisioning.document import document
+    from pdctl.provisioning.options import Options, default_forks
+    from pdctl.provisioning.progress import progress
+    from pdctl.provisioning.render import text
+    from pdctl.provisioning.run import provision as run
+
+    options = Options(
+        inventory=inventory or inventory_option or Path(),
+        playbook=content_root() / "playbooks" / "provision.yml",
+        check=check,
+        diff=diff,
+        limit=limit,
+        tags=tuple(tags),
+        skip_tags=tuple(skip_tags),
+        extra_vars=tuple(extra_vars),
+        forks=forks or default_forks(),
+        connect_timeout_s=timeout,
+        become=become or ask_become_pass,
+        become_password=password,
+    )
+    with progress() as watch:
+        report = run(options, watch)
+    if output is Format.JSON:
+        typer.echo(json.dumps(document(report), ensure_ascii=False, indent=2))
+    else:
+        typer.echo(text(report, diff=diff))
+    raise typer.Exit(int(report.exit_code))
+
+
+def _become_password() -> str:
+    """Asked for only on a terminal, as ansible-playbook does; a script uses `ansible_become_password` from a vault."""
+    import getpass
+    import sys
+
+    if not sys.stdin.isatty():
+        raise UsageError(
+            "`-K` asks for the sudo password, and there is no terminal",
+            hint="set `ansible_become_password` in the inventory (a vault), or allow sudo without a password",
+        )
+    return getpass.getpass("BECOME password: ")

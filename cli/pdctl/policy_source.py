@@ -1,0 +1,55 @@
+"""Where the policy of a node comes from: the shipped file, the site's, the host's variable. Later wins."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from pdchecks.policy import Layer, Policy, PolicyError, read_layer, resolve
+from pdctl.content import content_root
+from pdctl.errors import UsageError
+from pdctl.inventory import Inventory
+
+SHIPPED = Path("roles/policy/files/policy.yml")
+SITE = "policy.yml"
+VARIABLE = "pdctl_policy"
+
+
+def policy_for(inventory: Inventory | None = None, site: Path | None = None) -> Callable[[str], Policy]:
+    """The resolver by node name. site: a policy file given by hand, instead of the one beside the inventory.
+
+    Raises UsageError, as does what it returns, where a layer is unreadable or of the wrong type.
+    """
+    layers = [_layer(content_root() / SHIPPED)]
+    beside = None
+    if inventory is not None:
+        folder = inventory.source if inventory.source.is_dir() else inventory.source.parent
+        beside = folder / SITE
+    if site is not None:
+        layers.append(_layer(site))
+    elif beside is not None and beside.is_file():
+        layers.append(_layer(beside))
+    common = _resolve(layers)
+    variables = {host.name: host.variables.get(VARIABLE) for host in inventory} if inventory else {}
+
+    def of(node: str) -> Policy:
+        given = variables.get(node)
+        if not given:
+            return common
+        if not isinstance(given, dict):
+            raise UsageError(f"`{VARIABLE}` of host `{node}` must be a mapping of policy keys")
+        return _resolve([*layers, Layer(f"{VARIABLE} of {node}", given)])
+
+    return of
+
+
+def _layer(path: Path) -> Layer:
+    try:
+        return read_layer(path)
+    except PolicyError as error:
+        raise UsageError("cannot read a policy", detail=str(error)) from error
+
+
+def _resolve(layers: list[Layer]) -> Policy:
+    try:
+        return resolve(layers)
+    except PolicyError as error:
+        raise UsageError("the policy is wrong", detail=str(error)) from error

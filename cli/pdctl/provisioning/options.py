@@ -1,0 +1,55 @@
+"""What the user asked of one run."""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+# A fork is a Python process of about 50 MB that mostly waits for its node.
+_FORKS_PER_CORE = 8
+_MOST_FORKS = 50
+
+
+def default_forks() -> int:
+    return min(_MOST_FORKS, _FORKS_PER_CORE * (os.cpu_count() or 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """One run of one playbook. connect_timeout_s: of each SSH connection attempt, seconds."""
+
+    inventory: Path
+    playbook: Path
+    check: bool = False
+    diff: bool = False
+    limit: str | None = None
+    tags: tuple[str, ...] = ()
+    skip_tags: tuple[str, ...] = ()
+    extra_vars: tuple[str, ...] = ()
+    forks: int = field(default_factory=default_forks)
+    connect_timeout_s: int = 15
+    become: bool = False
+    become_password: str | None = field(default=None, repr=False)
+
+    def for_record(self) -> dict[str, Any]:
+        """Without secrets: a value given by `-e` may be one, so only its name is kept."""
+        return {
+            "inventory": str(self.inventory),
+            "playbook": self.playbook.name,
+            "check": self.check,
+            "diff": self.diff,
+            "limit": self.limit,
+            "tags": list(self.tags),
+            "skip_tags": list(self.skip_tags),
+            "extra_vars": [shown(given) for given in self.extra_vars],
+            "forks": self.forks,
+            "connect_timeout_s": self.connect_timeout_s,
+            "become": self.become,
+        }
+
+
+def shown(given: str) -> str:
+    """An argument of `-e` as it may be printed and kept."""
+    if given.startswith("@"):
+        return given
+    return given.split("=", 1)[0] if "=" in given and not given.lstrip().startswith(("{", "[")) else "(inline)"

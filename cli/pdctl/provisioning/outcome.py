@@ -1,0 +1,186 @@
+"""Folds Ansible's events into one result a host. Pure: no clock, no terminal, no disk."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from pdctl.exit_codes import ExitCode, worst
+
+VERDICT_ACTION = "pdctl_verdict"
+_SAYS_NOTHING = ("non-zero return code", "MODULE FAILURE")
+
+
+class Status(StrEnum):
+    """How a host ended.
+
+    PARTLY: every task ran, and the node refused at least one setting. INCOMPLETE: its tasks did not all get their turn.
+    """
+
+    OK = "ok"
+    CHANGED = "changed"
+    PARTLY = "partly"
+    FAILED = "failed"
+    UNREACHABLE = "unreachable"
+    INCOMPLETE = "incomplete"
+
+
+@dataclass(slots=True)
+class Change:
+    """One task that changed the host, or would (check mode). diff: as Ansible's modules give it."""
+
+    role: str
+    task: str
+    diff: list[Mapping[str, Any]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Failure:
+    role: str
+    task: str
+    message: str
+
+
+@dataclass(slots=True)
+class HostResult:
+    """One host. tasks: how many ran to an end on it, whether they changed it or not."""
+
+    name: str
+    address: str
+    tasks: int = 0
+    changes: list[Change] = field(default_factory=list)
+    problems: list[Mapping[str, Any]] = field(default_factory=list)
+    notices: list[Mapping[str, Any]] = field(default_factory=list)
+    failure: Failure | None = None
+    unreachable: str | None = None
+    finished: bool = False
+
+    @property
+    def status(self) -> Status:
+        if self.unreachable is not None:
+            return Status.UNREACHABLE
+        if self.failure is not None:
+            return Status.FAILED
+        if self.problems:
+            return Status.PARTLY
+        if not self.finished:
+            return Status.INCOMPLETE
+        return Status.CHANGED if self.changes else Status.OK
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one event meant for one host, for whoever shows progress. text: one line, no terminal codes."""
+
+    host: str
+    word: str
+    text: str
+
+
+class Fold:
+    """The state of all hosts while events come in; `step` says what is worth showing."""
+
+    def __init__(self, hosts: Iterable[tuple[str, str]]) -> None:
+        """hosts: (name, address) of everything that the inventory and the limit select."""
+        self.hosts = {name: HostResult(name, address) for name, address in hosts}
+        self.current: dict[str, str] = {}
+        self.errors: list[str] = []
+
+    def step(self, event: Mapping[str, Any]) -> Step | None:
+        kind = event.get("event", "")
+        data: Mapping[str, Any] = event.get("event_data") or {}
+        if kind == "playbook_on_stats":
+            self._finish(data)
+            return None
+        if kind == "error":
+            self.errors.append(str(event.get("stdout", "")))
+        host = self.hosts.get(str(data.get("host", "")))
+        if host is None:
+            return None
+        match kind:
+            case "runner_on_start":
+                self.current[host.name] = _where(data)
+                # A failure that is followed by another task was rescued.
+                host.failure = None
+            case "runner_on_ok":
+                return self._ok(host, data)
+            case "runner_on_failed":
+                return self._failed(host, data)
+            case "runner_on_unreachable":
+                host.unreachable = _message(data)
+                return Step(host.name, Status.UNREACHABLE, host.unreachable.splitlines()[0])
+            case _:
+                pass
+        return None
+
+    def _ok(self, host: HostResult, data: Mapping[str, Any]) -> Step | None:
+        host.tasks += 1
+        host.failure = None
+        result = data.get("res") or {}
+        if data.get("task_action") == VERDICT_ACTION:
+            host.notices = list(result.get("notices", ()))
+        if not result.get("changed"):
+            return None
+        diff = result.get("diff") or []
+        change = Change(str(data.get("role", "")), _task(data), diff if isinstance(diff, list) else [diff])
+        host.changes.append(change)
+        return Step(host.name, Status.CHANGED, _where(data))
+
+    def _failed(self, host: HostResult, data: Mapping[str, Any]) -> Step | None:
+        if data.get("ignore_errors"):
+            return None
+        host.tasks += 1
+        result = data.get("res") or {}
+        if data.get("task_action") == VERDICT_ACTION and result.get("problems"):
+            host.problems = list(result["problems"])
+            host.notices = list(result.get("notices", ()))
+            return Step(host.name, Status.PARTLY, f"{len(host.problems)} setting(s) refused")
+        host.failure = Failure(str(data.get("role", "")), _task(data), _message(data))
+        return Step(host.name, Status.FAILED, f"{_where(data)}: {host.failure.message.splitlines()[0]}")
+
+    def _finish(self, stats: Mapping[str, Any]) -> None:
+        for name in stats.get("processed", {}):
+            if name in self.hosts:
+                self.hosts[name].finished = True
+
+
+def exit_code(hosts: Iterable[HostResult], *, check: bool, interrupted: bool) -> ExitCode:
+    """One code for all hosts, by `exit_codes.worst`.
+
+    A check changes nothing, so a host that fails in it leaves the plan incomplete rather than the node half done.
+    """
+    codes = [ExitCode.INTERRUPTED] if interrupted else []
+    for host in hosts:
+        match host.status:
+            case Status.FAILED:
+                codes.append(ExitCode.INCOMPLETE if check else ExitCode.FAILED)
+            case Status.PARTLY:
+                codes.append(ExitCode.PARTLY)
+            case Status.UNREACHABLE | Status.INCOMPLETE:
+                codes.append(ExitCode.PARTLY if host.changes and not check else ExitCode.INCOMPLETE)
+            case _:
+                pass
+    return worst(codes)
+
+
+def _where(data: Mapping[str, Any]) -> str:
+    role = data.get("role")
+    return f"{role} : {_task(data)}" if role else _task(data)
+
+
+def _task(data: Mapping[str, Any]) -> str:
+    return str(data.get("task") or data.get("name") or "")
+
+
+def _message(data: Mapping[str, Any]) -> str:
+    """The part of a result that says why, without Ansible's chain of wrappers."""
+    result = data.get("res") or {}
+    for key in ("msg", "stderr", "module_stderr", "stdout", "module_stdout"):
+        text = result.get(key)
+        if text in _SAYS_NOTHING and (result.get("stderr") or result.get("stdout")):
+            continue
+        if isinstance(text, list):
+            text = "\n".join(str(line) for line in text)
+        if text:
+            return str(text).strip().removeprefix("Task failed: ").removeprefix("Module failed: ")
+    return "no reason given"

@@ -1,0 +1,110 @@
+"""The folder of one run, below `state_dir()/runs/<id>`: what was asked, each event, how each host ended.
+
+run.json        id, command, options, begin and end, exit code; `state: running` while it runs
+events.jsonl    Ansible's events, one a line
+hosts/NAME.json the result of one host
+summary.json    the document that `-o json` prints
+inventory/      the inventory as it was, with the policy, group_vars and host_vars beside it
+ansible.log     what Ansible printed
+"""
+
+import getpass
+import json
+import os
+import secrets
+import shutil
+import socket
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any
+from urllib.parse import quote
+
+from pdctl.paths import state_dir
+
+_BESIDE = ("policy.yml", "group_vars", "host_vars")
+
+
+class RunRecord:
+    """Open it before the run; `close` writes how it ended. Everything is for the owner's eyes only (0700, 0600)."""
+
+    def __init__(self, command: str, options: Mapping[str, Any]) -> None:
+        now = datetime.now(UTC)
+        self.id = f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+        self.folder = state_dir() / "runs" / self.id
+        (self.folder / "hosts").mkdir(parents=True, mode=0o700)
+        self.folder.chmod(0o700)
+        self.started = now
+        self.ended: datetime | None = None
+        self._about = {
+            "schema": "pdctl.run/1",
+            "id": self.id,
+            "command": command,
+            "options": dict(options),
+            "controller": socket.gethostname(),
+            "user": _user(),
+            "pid": os.getpid(),
+        }
+        self._events = _private(self.folder / "events.jsonl")
+        self._log = _private(self.folder / "ansible.log")
+        self._write_about("running", None)
+
+    def keep_inventory(self, source: Path) -> None:
+        target = self.folder / "inventory"
+        target.mkdir(mode=0o700)
+        beside = source if source.is_dir() else source.parent
+        for path in (source, *(beside / name for name in _BESIDE)):
+            if path.is_dir():
+                shutil.copytree(path, target / path.name, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".git"))
+            elif path.is_file():
+                _write(target / path.name, path.read_bytes())
+
+    def event(self, event: Mapping[str, Any]) -> None:
+        self._events.write(json.dumps(event, ensure_ascii=False) + "\n")
+        self._events.flush()
+        if event.get("stdout"):
+            self._log.write(str(event["stdout"]) + "\n")
+
+    def close(self, exit_code: int, hosts: Mapping[str, Mapping[str, Any]]) -> None:
+        """hosts: name -> the host's part of the report."""
+        self.ended = datetime.now(UTC)
+        self._events.close()
+        self._log.close()
+        for name, result in hosts.items():
+            # A name may hold a slash or a colon; no two names meet in one file.
+            _write_json(self.folder / "hosts" / f"{quote(name, safe='')}.json", result)
+        self._write_about("ended", exit_code)
+
+    def summary(self, document: Mapping[str, Any]) -> None:
+        _write_json(self.folder / "summary.json", document)
+
+    def _write_about(self, state: str, exit_code: int | None) -> None:
+        times = {"started": _stamp(self.started), "ended": _stamp(self.ended) if self.ended else None}
+        _write_json(self.folder / "run.json", {**self._about, **times, "state": state, "exit_code": exit_code})
+
+
+def _stamp(moment: datetime) -> str:
+    return moment.isoformat(timespec="milliseconds")
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
+
+
+def _private(path: Path) -> IO[str]:
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8")
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Whole or not at all."""
+    partial = path.with_name(path.name + ".partial")
+    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as stream:
+        stream.write(content)
+    partial.replace(path)
+
+
+def _write_json(path: Path, document: Mapping[str, Any]) -> None:
+    _write(path, (json.dumps(document, ensure_ascii=False, indent=2) + "\n").encode())

@@ -1,0 +1,95 @@
+"""One provisioning run from inventory to report."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pdctl.errors import PdError
+from pdctl.exit_codes import ExitCode
+from pdctl.inventory import Inventory, load_inventory
+from pdctl.provisioning.options import Options
+from pdctl.provisioning.outcome import Fold, HostResult, Status, Step, exit_code
+from pdctl.provisioning.record import RunRecord
+from pdctl.provisioning.runner import Ended, run_playbook
+
+Watch = Callable[[Fold, Step | None], None]
+
+_PASSWORD_VARIABLES = (
+    "ansible_password",
+    "ansible_ssh_pass",
+    "ansible_ssh_password",
+    "ansible_ssh_private_key_passphrase",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How a run ended. duration_s: wall clock."""
+
+    run_id: str
+    folder: Path
+    check: bool
+    interrupted: bool
+    started: str
+    duration_s: float
+    hosts: tuple[HostResult, ...]
+    exit_code: ExitCode
+
+
+def provision(options: Options, watch: Watch) -> Report:
+    """Run the playbook over the inventory and record it. `watch` sees each event's step, None for the silent ones.
+
+    Raises:
+        UsageError: the inventory or an option is wrong; nothing was recorded or touched.
+        PdError: Ansible ended before it reached any host.
+    """
+    inventory = load_inventory(options.inventory, limit=options.limit)
+    fold = Fold((host.name, host.address) for host in inventory)
+    record = RunRecord("provision", options.for_record())
+    began = time.monotonic()
+    ended: Ended | None = None
+    try:
+        record.keep_inventory(options.inventory)
+
+        def on_event(event: Any) -> None:
+            record.event(event)
+            watch(fold, fold.step(event))
+
+        ended = run_playbook(options, on_event, passwords_in_inventory=_has_passwords(inventory))
+        report = _report(options, record, fold, ended, time.monotonic() - began)
+    except BaseException:
+        record.close(ExitCode.FAILED, {})
+        raise
+    from pdctl.provisioning.document import document, host_document
+
+    record.close(report.exit_code, {host.name: host_document(host) for host in report.hosts})
+    record.summary(document(report))
+    return report
+
+
+def _report(options: Options, record: RunRecord, fold: Fold, ended: Ended, duration_s: float) -> Report:
+    hosts = tuple(fold.hosts.values())
+    untouched = all(host.status is Status.INCOMPLETE and not host.tasks for host in hosts)
+    if untouched and not ended.interrupted:
+        raise PdError(
+            "Ansible ended before it reached any host",
+            detail=ended.said or f"ansible-playbook ended with {ended.returncode} and said nothing",
+            hint=f"all that it printed is in {record.folder / 'ansible.log'}",
+            code=ExitCode.INCOMPLETE,
+        )
+    return Report(
+        run_id=record.id,
+        folder=record.folder,
+        check=options.check,
+        interrupted=ended.interrupted,
+        started=record.started.isoformat(timespec="seconds"),
+        duration_s=round(duration_s, 2),
+        hosts=hosts,
+        exit_code=exit_code(hosts, check=options.check, interrupted=ended.interrupted),
+    )
+
+
+def _has_passwords(inventory: Inventory) -> bool:
+    return any(name in host.variables for host in inventory for name in _PASSWORD_VARIABLES)

@@ -1,0 +1,206 @@
+"""Drives one ansible-playbook through ansible-runner: environment, secrets, interruption, and nothing left behind."""
+
+import contextlib
+import json
+import os
+import shlex
+import signal
+import sysconfig
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import psutil
+
+from pdctl.ansible_env import ansible_environment
+from pdctl.errors import UsageError
+from pdctl.provisioning.options import Options, shown
+from pdctl.provisioning.ssh_masters import control_path_folder
+
+EventHandler = Callable[[Mapping[str, Any]], None]
+
+# How long ansible-playbook may take to end its workers after an interrupt.
+_GRACE_S = 10.0
+# ansible-runner looks at an interrupt this often.
+_POLL_S = 1
+_BECOME_PROMPT = r"BECOME password.*:\s*$"
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """returncode: ansible-playbook's own, never passed on. said: what it printed outside of any task."""
+
+    returncode: int
+    interrupted: bool
+    said: str
+
+
+def run_playbook(options: Options, on_event: EventHandler, *, passwords_in_inventory: bool) -> Ended:
+    """Run to the end. `on_event` gets each event as it comes.
+
+    A first SIGINT or SIGTERM ends ansible-playbook gently, a second one or `_GRACE_S` later by force. SSH masters and
+    worker processes of the run are gone when this returns.
+
+    Raises:
+        UsageError: no ansible-playbook beside this interpreter, or `-e` that cannot be read.
+    """
+    from ansible_runner import Runner, RunnerConfig
+
+    said: list[str] = []
+
+    def handle(event: dict[str, Any]) -> bool:
+        on_event(event)
+        if event.get("event") in ("verbose", "error", "warning") and event.get("stdout"):
+            said.append(str(event["stdout"]))
+        # ansible-runner need not keep a file an event: the record does.
+        return False
+
+    with tempfile.TemporaryDirectory(prefix="pdctl-") as private, control_path_folder() as sockets, _Stop() as stop:
+        folder = Path(private)
+        _write_private(folder / "env" / "settings", {"pexpect_timeout": _POLL_S})
+        if options.extra_vars:
+            _write_private(folder / "env" / "extravars", _extra_vars(options.extra_vars))
+        config = RunnerConfig(
+            private_data_dir=private,
+            # Relative paths in an inventory mean the user's folder, as with ansible-playbook.
+            project_dir=str(Path.cwd()),
+            playbook=str(options.playbook),
+            inventory=str(options.inventory.absolute()),
+            limit=options.limit,
+            tags=",".join(options.tags) or None,
+            skip_tags=",".join(options.skip_tags) or None,
+            forks=options.forks,
+            cmdline=_flags(options),
+            envvars=_environment(sockets, passwords_in_inventory),
+            passwords={_BECOME_PROMPT: options.become_password} if options.become_password is not None else None,
+            quiet=True,
+            suppress_output_file=True,
+        )
+        config.prepare()
+        runner = Runner(config=config, event_handler=handle, cancel_callback=stop.is_due)
+        try:
+            runner.run()
+        finally:
+            _kill_descendants()
+        return Ended(int(runner.rc or 0), stop.asked, "\n".join(said))
+
+
+class _Stop:
+    """Turns signals into an orderly end. Only the main thread may use it."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._force_at = float("inf")
+        self._previous: dict[int, Any] = {}
+
+    def __enter__(self) -> "_Stop":
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._previous[number] = signal.signal(number, self._on_signal)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, previous in self._previous.items():
+            signal.signal(number, previous)
+
+    def is_due(self) -> bool:
+        """Whether ansible-runner must kill its child now. Workers have sessions of their own, so they go first."""
+        if time.monotonic() < self._force_at:
+            return False
+        _kill_descendants()
+        return True
+
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        if self.asked:
+            self._force_at = time.monotonic()
+            return
+        self.asked = True
+        self._force_at = time.monotonic() + _GRACE_S
+        for child in psutil.Process().children():
+            with contextlib.suppress(psutil.Error):
+                child.send_signal(signal.SIGINT)
+
+
+def _kill_descendants() -> None:
+    for child in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            child.kill()
+
+
+def _environment(sockets: Path, passwords_in_inventory: bool) -> dict[str, str]:
+    scripts = _scripts_folder()
+    environment = ansible_environment()
+    environment |= {
+        "PATH": os.pathsep.join([str(scripts), environment.get("PATH", os.defpath)]),
+        "ANSIBLE_SSH_CONTROL_PATH_DIR": str(sockets),
+        # ansible-runner switches host key checking off unless it is told.
+        "ANSIBLE_HOST_KEY_CHECKING": environment.get("ANSIBLE_HOST_KEY_CHECKING", "True"),
+        "ANSIBLE_DEPRECATION_WARNINGS": "0",
+    }
+    if not passwords_in_inventory:
+        # A prompt for a passphrase or a host key would wait unseen on ansible-runner's terminal.
+        environment["ANSIBLE_SSH_EXTRA_ARGS"] = (
+            f"{environment.get('ANSIBLE_SSH_EXTRA_ARGS', '')} -o BatchMode=yes".strip()
+        )
+    return environment
+
+
+def _scripts_folder() -> Path:
+    scripts = Path(sysconfig.get_path("scripts"))
+    if not (scripts / "ansible-playbook").exists():
+        raise UsageError(
+            f"no `ansible-playbook` in {scripts}, beside this Python",
+            hint="install pdctl with its dependencies: `pip install pdctl` in this environment",
+        )
+    return scripts
+
+
+def _flags(options: Options) -> str:
+    flags = ["--timeout", str(options.connect_timeout_s)]
+    if options.check:
+        flags.append("--check")
+    if options.diff:
+        flags.append("--diff")
+    if options.become:
+        flags.append("--become")
+    if options.become_password is not None:
+        flags.append("--ask-become-pass")
+    return shlex.join(flags)
+
+
+def _extra_vars(given: tuple[str, ...]) -> dict[str, Any]:
+    """One mapping from `key=value ...`, JSON, YAML and `@file`; later ones win. It never goes into argv."""
+    import yaml
+    from ansible.parsing.splitter import parse_kv
+
+    merged: dict[str, Any] = {}
+    for text in given:
+        try:
+            if text.startswith("@"):
+                loaded = yaml.safe_load(Path(text[1:]).expanduser().read_text(encoding="utf-8"))
+            elif text.lstrip().startswith(("{", "[")):
+                loaded = yaml.safe_load(text)
+            else:
+                loaded = {str(key): str(value) for key, value in parse_kv(text).items()}
+        except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
+            raise UsageError(f"cannot read `-e {shown(text)}`", detail=_why(error)) from error
+        if not isinstance(loaded, dict) or not loaded or "_raw_params" in loaded:
+            raise UsageError(
+                f"`-e {shown(text)}` names no variable", hint="`-e key=value`, `-e '{\"key\": 1}'` or `-e @file.yml`"
+            )
+        merged |= loaded
+    return merged
+
+
+def _why(error: Exception) -> str:
+    """Without the text itself, which a YAML error quotes and which may hold a secret."""
+    return getattr(error, "problem", None) or (str(error) if isinstance(error, OSError) else type(error).__name__)
+
+
+def _write_private(path: Path, document: Mapping[str, Any]) -> None:
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
+        json.dump(document, stream, ensure_ascii=False)

@@ -1,0 +1,134 @@
+"""A node over SSH: one connection, one exec, the script on stdin. Host keys are strict unless the user's own
+configuration says otherwise."""
+
+import time
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from pdctl.reach.outcome import MAX_OUTPUT_BYTES, Outcome, Reached, Unreached
+from pdctl.reach.ssh_auth import strategy
+from pdctl.reach.ssh_target import SshTarget
+
+if TYPE_CHECKING:
+    from paramiko import Channel, SSHClient
+
+_CHUNK = 1 << 16
+
+
+def run_ssh(node: str, target: SshTarget, script: str, *, connect_s: float, deadline_s: float) -> Outcome:
+    """connect_s: for each TCP connect, banner and authentication. deadline_s: for everything."""
+    import paramiko
+
+    end = time.monotonic() + deadline_s
+    received: list[bytes] = []
+    where = f"{target.host} port {target.port}"
+    try:
+        with ExitStack() as stack:
+            client = _connect(stack, target, connect_s)
+            transport = client.get_transport()
+            assert transport is not None
+            channel = transport.open_session(timeout=connect_s)
+            stack.callback(channel.close)
+            status = _exec(channel, script, received, end)
+    except paramiko.BadHostKeyException as error:
+        return Unreached(node, f"{where}: its host key is not the known one ({error.key.get_name()}); not connected")
+    except paramiko.AuthenticationException as error:
+        return Unreached(node, f"authentication failed {_line(error)}")
+    except _Late:
+        return Unreached(node, f"the collector did not end within {deadline_s:g} s", _text(received))
+    except _TooMuch:
+        return Unreached(node, f"printed more than {MAX_OUTPUT_BYTES} bytes", "")
+    except TimeoutError:
+        return Unreached(node, f"{where}: no answer within {connect_s:g} s", _text(received))
+    except paramiko.SSHException as error:
+        return Unreached(node, f"{where}: {_line(error)}", _text(received))
+    except OSError as error:
+        return Unreached(node, f"{where}: {_line(error)}", _text(received))
+    if status != 0 and not received:
+        return Unreached(node, f"`sh` ended with status {status} and printed nothing")
+    return Reached(node, _text(received))
+
+
+class _Late(Exception):
+    pass
+
+
+class _TooMuch(Exception):
+    pass
+
+
+def _connect(stack: ExitStack, target: SshTarget, connect_s: float) -> "SSHClient":
+    """Through the jump hosts, if any. The stack closes what was opened, last first."""
+    through: Channel | None = None
+    client: SSHClient | None = None
+    for hop in (*target.jump, target):
+        if client is not None:
+            transport = client.get_transport()
+            assert transport is not None
+            through = transport.open_channel("direct-tcpip", (hop.host, hop.port), ("127.0.0.1", 0), timeout=connect_s)
+        client = _open(hop, connect_s, through)
+        stack.callback(client.close)
+    assert client is not None
+    return client
+
+
+def _open(hop: SshTarget, connect_s: float, through: "Channel | None") -> "SSHClient":
+    import paramiko
+
+    client = paramiko.SSHClient()
+    for path in hop.known_hosts:
+        if path.is_file():
+            client.load_system_host_keys(str(path))
+    client.set_missing_host_key_policy(paramiko.AutoAddPolicy() if hop.accept_new else paramiko.RejectPolicy())
+    unusable: list[str] = []
+    try:
+        client.connect(
+            hop.host,
+            port=hop.port,
+            username=hop.user,
+            timeout=connect_s,
+            banner_timeout=connect_s,
+            auth_timeout=connect_s,
+            channel_timeout=connect_s,
+            sock=through,
+            auth_strategy=strategy(hop, unusable),
+        )
+    except paramiko.AuthenticationException:
+        why = "; ".join(unusable) or "the node takes none of the keys, nor a password"
+        raise paramiko.AuthenticationException(f"as `{hop.user}` at {hop.host}: {why}") from None
+    return client
+
+
+def _exec(channel: "Channel", script: str, received: list[bytes], end: float) -> int:
+    channel.exec_command("sh -s")
+    channel.settimeout(max(0.1, end - time.monotonic()))
+    try:
+        # Nobody reads stderr: left alone it would fill the channel's window and stall the script.
+        channel.sendall(b"exec 2>/dev/null\n" + script.encode())
+        channel.shutdown_write()
+        size = 0
+        while True:
+            left = end - time.monotonic()
+            if left <= 0:
+                raise _Late
+            channel.settimeout(left)
+            data = channel.recv(_CHUNK)
+            if not data:
+                break
+            size += len(data)
+            if size > MAX_OUTPUT_BYTES:
+                raise _TooMuch
+            received.append(data)
+        if not channel.status_event.wait(max(0.0, end - time.monotonic())):
+            raise _Late
+    except TimeoutError:
+        raise _Late from None
+    return channel.recv_exit_status()
+
+
+def _line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+
+
+def _text(received: list[bytes]) -> str:
+    return b"".join(received).decode("utf-8", "surrogateescape")

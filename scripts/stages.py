@@ -1,0 +1,188 @@
+"""The test stages, in order of cost. Every stage runs even when an earlier one failed; the exit code tells.
+
+usage: stages.py [--list] [STAGE ...]
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.etree import ElementTree
+
+ROOT = Path(__file__).resolve().parent.parent
+BIN = Path(sys.executable).parent
+ROOMS = ["cli", "engine", "checks"]
+TORCH_FREE = ["tests/unit/house", "tests/unit/wire", "tests/unit/checks", "tests/unit/cli", "tests/unit/provision"]
+
+
+@dataclass
+class Outcome:
+    ok: bool
+    note: str = ""
+
+
+@dataclass
+class Counts:
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def add(self, other: "Counts") -> None:
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+
+    def __str__(self) -> str:
+        return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
+
+
+@dataclass
+class Run:
+    """What one invocation of this script has seen so far."""
+
+    scratch: Path
+    counts: Counts = field(default_factory=Counts)
+
+    def command(self, *argv: str | Path, env: dict[str, str] | None = None) -> bool:
+        line = [str(word) for word in argv]
+        print(f"$ {' '.join(line)}", flush=True)
+        path = f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}"
+        return subprocess.run(line, cwd=ROOT, env={**os.environ, "PATH": path, **(env or {})}).returncode == 0
+
+    def pytest(self, name: str, *args: str, python: Path = Path(sys.executable)) -> Outcome:
+        report = self.scratch / f"{name}.xml"
+        ok = self.command(python, "-m", "pytest", "-q", "--durations=5", f"--junitxml={report}", *args)
+        counts = _read(report)
+        self.counts.add(counts)
+        return Outcome(ok, str(counts))
+
+
+def _read(report: Path) -> Counts:
+    counts = Counts()
+    if report.exists():
+        for suite in ElementTree.parse(report).getroot().iter("testsuite"):
+            failed = int(suite.get("failures", 0)) + int(suite.get("errors", 0))
+            skipped = int(suite.get("skipped", 0))
+            counts.add(Counts(int(suite.get("tests", 0)) - failed - skipped, failed, skipped))
+    return counts
+
+
+def lint(run: Run) -> Outcome:
+    roots = [*ROOMS, "tests", "scripts", "hatch_build.py"]
+    results = [
+        run.command(BIN / "ruff", "check", *roots),
+        run.command(BIN / "ruff", "format", "--check", *roots),
+        run.command(BIN / "lint-imports"),
+        run.command(BIN / "yamllint", "-s", "."),
+    ]
+    return Outcome(all(results))
+
+
+def types(run: Run) -> Outcome:
+    return Outcome(all([run.command(sys.executable, "-m", "mypy"), run.command(BIN / "pyright")]))
+
+
+def roles(run: Run) -> Outcome:
+    env = {"ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "LC_ALL": "C.UTF-8"}
+    checks = [run.command(BIN / "ansible-lint", "--offline", env=env)]
+    for playbook in sorted((ROOT / "playbooks").glob("*.yml")):
+        argv = (BIN / "ansible-playbook", "--syntax-check", "-i", "localhost,", playbook)
+        checks.append(run.command(*argv, env=env))
+    return Outcome(all(checks))
+
+
+def unit(run: Run) -> Outcome:
+    return run.pytest("unit", "tests/unit", "tests/contract", "-m", "not engine and not lab and not gpu")
+
+
+def pythons(run: Run) -> Outcome:
+    """The rooms that need no torch, on every other supported Python that this machine has."""
+    here = f"{sys.version_info.major}.{sys.version_info.minor}"
+    ok, seen = True, []
+    for version in ("3.11", "3.12", "3.13"):
+        found = _interpreter(version)
+        if version == here or found is None:
+            continue
+        venv = ROOT / ".venvs" / version
+        python = venv / "bin" / "python"
+        if not python.exists():
+            ok &= run.command(found, "-m", "venv", venv)
+        packages = ("pytest>=8.3", "pytest-timeout>=2.3", "hypothesis>=6.120", "jsonschema>=4.23", "build", "hatchling")
+        if not run.command(python, "-m", "pip", "install", "-q", "-c", "constraints.txt", "-e", ".", *packages):
+            return Outcome(False, f"{version}: install failed")
+        present = [path for path in TORCH_FREE if (ROOT / path).exists()]
+        selected = ("-m", "not engine and not lab and not gpu")
+        outcome = run.pytest(f"python{version}", *present, *selected, python=python)
+        ok &= outcome.ok
+        seen.append(f"{version}: {outcome.note}")
+    return Outcome(ok, "; ".join(seen) or "no other supported Python on this machine")
+
+
+def engine(run: Run) -> Outcome:
+    if not run.command(BIN / "pdctl", "model", "fetch"):
+        return Outcome(False, "the embedded model could not be fetched")
+    return run.pytest("engine", "tests/unit", "tests/contract", "tests/engine", "-m", "engine or gpu")
+
+
+def demo(run: Run) -> Outcome:
+    return Outcome(run.command(ROOT / "scripts" / "demo"))
+
+
+def lab(run: Run) -> Outcome:
+    if not run.command(ROOT / "scripts" / "lab-packages"):
+        return Outcome(False, "the packages of the node lab could not be installed")
+    return run.pytest("lab", "tests/lab", "-m", "lab")
+
+
+STAGES: tuple[Callable[[Run], Outcome], ...] = (lint, types, unit, roles, engine, demo, lab, pythons)
+
+
+def _interpreter(version: str) -> str | None:
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    candidates = [shutil.which(f"python{version}"), *map(str, pyenv.glob(f"{version}.*/bin/python{version}"))]
+    for found in filter(None, candidates):
+        # pyenv's shims are on PATH for versions that are not enabled, and fail when they run.
+        if subprocess.run([found, "--version"], capture_output=True).returncode == 0:
+            return found
+    return None
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--list", action="store_true", help="print the names of the stages")
+    parser.add_argument("stage", nargs="*")
+    options = parser.parse_args()
+    names = [stage.__name__ for stage in STAGES]
+    if options.list:
+        print("\n".join(names))
+        return 0
+    unknown = sorted(set(options.stage) - set(names))
+    if unknown:
+        parser.error(f"no such stage: {', '.join(unknown)} (there are: {', '.join(names)})")
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="pdctl-test-") as scratch:
+        run = Run(Path(scratch))
+        for stage in STAGES:
+            if options.stage and stage.__name__ not in options.stage:
+                continue
+            print(f"\n=== {stage.__name__}", flush=True)
+            began = time.monotonic()
+            outcome = stage(run)
+            rows.append((stage.__name__, outcome, time.monotonic() - began))
+    print("\n=== summary")
+    for name, outcome, seconds in rows:
+        print(f"{'ok  ' if outcome.ok else 'FAIL'} {name:<8} {seconds:7.1f} s  {outcome.note}")
+    broken = [name for name, outcome, _ in rows if not outcome.ok]
+    run.counts.failed = run.counts.failed or len(broken)
+    print(f"tests: {run.counts}")
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
