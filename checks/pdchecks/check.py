@@ -16,6 +16,7 @@ class Need(StrEnum):
     RDMA = "an RDMA device"
     GPU = "an NVIDIA GPU"
     YUM = "yum or dnf"
+    ENGINE = "a unit of an engine"
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,12 +120,9 @@ system() {
     look_line 'cat /proc/self/limits'
     look systemctl show -p DefaultLimitMEMLOCK -p DefaultLimitMEMLOCKSoft -p DefaultLimitNOFILE -p DefaultLimitNOFILESoft
     look systemctl show -p Id,LoadState,ActiveState,SubState,UnitFileState,NeedDaemonReload,Result,MainPID,NRestarts -- $units
-    # One grep for all: a key that the kernel does not show is its line of error.
-    look grep -H . $sysctl_paths
-    for path in $(paths '/proc/sys/net/ipv[46]/neigh/*/base_reachable_time_ms'); do
-        neighbours="${neighbours-} $path"
-    done
-    [ -z "${neighbours-}" ] || look grep -H . $neighbours
+    # A key that the kernel does not show is grep's line of error.
+    look_as 'grep -H . /proc/sys (sysctl keys of the policy)' grep -H . $sysctl_paths
+    look_line 'grep -sH . /proc/sys/net/ipv[46]/neigh/*/base_reachable_time_ms'
 }
 
 kernel_modules() {
@@ -155,6 +152,23 @@ package_manager() {
     has yum || has dnf || [ -n "$files" ] || return 0
     [ -z "$files" ] || look grep -naH '[^[:print:][:space:]]' $files
     look cat /usr/local/sbin/safe_yum
+    for python in $(paths /usr/libexec/platform-python /usr/bin/python3 /usr/bin/python); do
+        has dnf && look "$python" -c 'import dnf' && return
+    done
+}
+
+python_versions() {
+    for python in $(paths /usr/libexec/platform-python /usr/bin/python3 '/usr/bin/python3.[0-9]*' '/usr/local/bin/python3'); do
+        case $python in *-config) continue ;; esac
+        look "$python" -V
+    done
+    [ -n "${python-}" ] || look python3 -V
+}
+
+engines() {
+    has journalctl || return 0
+    # Old systemd takes no pattern for a unit that never ran; it then prints nothing.
+    root_line "journalctl -q --no-pager -o cat --since=-24h -u 'pdctl-*' -u 'vllm*' | tail -n 2000"
 }
 
 network() {
@@ -227,6 +241,11 @@ gpu() {
     look nvidia-smi --query-gpu=index,uuid,ecc.mode.current,ecc.errors.uncorrected.volatile.total,ecc.errors.uncorrected.aggregate.total --format=csv
     look nvidia-smi --query-remapped-rows=gpu_uuid,remapped_rows.correctable,remapped_rows.uncorrectable,remapped_rows.pending,remapped_rows.failure --format=csv
     look nvidia-smi --query-compute-apps=gpu_uuid,pid,process_name,used_gpu_memory --format=csv
+    # Only this one variable: an environment may hold secrets.
+    for pid in $(printf '%s\n' "$answer" | sed -n 's/^[^,]*, *\([0-9][0-9]*\),.*/\1/p' | sort -u | head -n 64); do
+        line="tr '\\0' '\\n' </proc/$pid/environ | grep ^CUDA_VISIBLE_DEVICES="
+        if [ -r "/proc/$pid/environ" ]; then look_line "$line"; elif [ -d "/proc/$pid" ]; then root_line "$line"; fi
+    done
 }
 
 kernel_log() {
@@ -266,12 +285,14 @@ main() {
     node_locale
     system
     kernel_modules
+    python_versions
     package_manager
     network
     rdma_devices
     pci
     gpu
     kernel_log
+    engines
     block 'pdctl-collect end' 0 "seconds $(($(date +%s) - started))"
 }
 

@@ -32,7 +32,7 @@ def script(policy: Policy) -> str:
         "total_s": str(TOTAL_S),
         "most": str(_MOST_BYTES),
         "locales": " ".join(values.locale.candidates),
-        "sysctl_paths": " ".join(proc_path(key) for key in values.sysctl),
+        "sysctl_paths": " ".join(proc_path(key) for key, value in values.sysctl.items() if value is not None),
         "modules": " ".join(dict.fromkeys((*values.modules.load, *_MODULES))),
         "units": " ".join((*sorted(units), *_UNITS)),
     }

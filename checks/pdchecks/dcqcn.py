@@ -1,9 +1,9 @@
-"""DCQCN: the switch marks, the receiver (notification point) answers with CNPs, the sender (reaction point) slows down."""
+"""DCQCN: the switch marks, the receiver (notification point) sends CNPs, the sender (reaction point) slows down."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pdchecks.check import NodeJudge, Verdict
+from pdchecks.check import Verdict
 from pdchecks.counters import Reading, rdma_readings, total
 from pdchecks.fabric import is_infiniband, judged
 from pdchecks.facts.qos import CongestionControl
@@ -45,21 +45,17 @@ REACTION = Role(
 )
 
 
-def judge_role(role: Role) -> NodeJudge:
-    """The judge of one side, for its check."""
-
-    def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
-        ecn, lossless = policy.values.fabric.ecn, policy.values.fabric.lossless_priority
-        wanted = ecn.notification_point if role is NOTIFICATION else ecn.reaction_point
-        for fact in node.all(CongestionControl):
-            if fact.role == role.short and judged(node, fact.netdev) and lossless in fact.enabled:
-                yield _from_setting(role, fact, wanted, lossless)
-        if wanted:
-            for reading in rdma_readings(node):
-                if not is_infiniband(node, reading.name.partition("/")[0]):
-                    yield from _from_counters(role, reading)
-
-    return judge
+def judge_role(role: Role, node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
+    """The verdicts on one side: its setting for the lossless priority, and what its counters give away."""
+    ecn, lossless = policy.values.fabric.ecn, policy.values.fabric.lossless_priority
+    wanted = ecn.notification_point if role is NOTIFICATION else ecn.reaction_point
+    for fact in node.all(CongestionControl):
+        if fact.role == role.short and judged(node, fact.netdev) and lossless in fact.enabled:
+            yield _from_setting(role, fact, wanted, lossless)
+    if wanted:
+        for reading in rdma_readings(node):
+            if not is_infiniband(node, reading.name.partition("/")[0]):
+                yield from _from_counters(role, reading)
 
 
 def _from_setting(role: Role, fact: CongestionControl, wanted: bool, lossless: int) -> Verdict:

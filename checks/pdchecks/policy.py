@@ -106,6 +106,10 @@ class Counters(_Section):
     pause_fail: float
 
 
+class Perf(_Section):
+    bandwidth_share: float
+
+
 class Link(_Section):
     flaps_per_day: int
     flap_debounce_s: float
@@ -126,6 +130,7 @@ class Values(_Section):
     gpu: GpuPolicy
     counters: Counters
     link: Link
+    perf: Perf
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,12 @@ from dataclasses import replace
 from pdchecks.check import Check, FleetCheck, Need, NodeCheck, Verdict, stamp
 from pdchecks.evidence import Evidence
 from pdchecks.facts.gpu import Gpu, GpuPresent, GpuProcess
-from pdchecks.facts.host import NonAsciiByte, RepoScan, YumWrapper
+from pdchecks.facts.host import NonAsciiByte, RepoScan, Unit, YumWrapper
 from pdchecks.facts.rdma import NoRdmaDevice
 from pdchecks.finding import Finding, Severity, Status
 from pdchecks.nodefacts import NodeFacts, gather
 from pdchecks.policy import Policy
+from pdchecks.units import is_engine
 
 _SEVERITIES = tuple(Severity)
 
@@ -80,6 +81,8 @@ def _has(node: NodeFacts, need: Need) -> bool:
         return not node.all(NoRdmaDevice)
     if need is Need.GPU:
         return bool(node.all(Gpu) or node.all(GpuProcess) or node.all(GpuPresent))
+    if need is Need.ENGINE:
+        return any(is_engine(unit.name) and unit.load != "not-found" for unit in node.all(Unit))
     return bool(node.all(RepoScan) or node.all(NonAsciiByte) or node.all(YumWrapper))
 
 

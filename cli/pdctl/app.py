@@ -6,7 +6,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from pdctl.commands import checks, demo, doctor, down, help_topics, inventory, logs, model, provision, status, up
+from pdctl.commands import checks, demo, doctor, down, help_topics, inventory, logs, model, pair, provision, status, up
 from pdctl.errors import PdError
 
 PANELS = ("Start", "Diagnose", "Operate", "Develop")
@@ -61,6 +61,7 @@ app.add_typer(model.app, name="model", rich_help_panel="Start")
 app.command("doctor", rich_help_panel="Diagnose")(doctor.doctor)
 app.command("explain", rich_help_panel="Diagnose")(checks.explain)
 app.add_typer(checks.app, name="checks", rich_help_panel="Diagnose")
+app.command("pair", rich_help_panel="Diagnose")(pair.pair)
 app.command("status", rich_help_panel="Operate")(status.status)
 app.command("logs", rich_help_panel="Operate")(logs.logs)
 app.command("down", rich_help_panel="Operate")(down.down)

@@ -31,17 +31,22 @@ def model_digests(directory: Path) -> ModelDigests:
     weights = sorted(directory.glob("*.safetensors"))
     if not weights:
         raise ValueError(f"{directory}: no .safetensors file")
-    tokenizer = [path for name in _TOKENIZER_FILES if (path := directory / name).is_file()]
-    if not tokenizer:
-        raise ValueError(f"{directory}: none of {', '.join(_TOKENIZER_FILES)}")
     config = json.loads((directory / "config.json").read_text(encoding="utf-8"))
     meaning = {key: value for key, value in config.items() if key not in _PROVENANCE}
     return ModelDigests(
         model=_combine(
             [("config", _sha256(_canonical(meaning)))] + [(path.name, file_digest(path)) for path in weights]
         ),
-        tokenizer=_combine([(path.name, file_digest(path)) for path in tokenizer]),
+        tokenizer=tokenizer_digest(directory),
     )
+
+
+def tokenizer_digest(directory: Path) -> str:
+    """Raises ValueError when there is no tokenizer, OSError when it cannot be read."""
+    files = [path for name in _TOKENIZER_FILES if (path := directory / name).is_file()]
+    if not files:
+        raise ValueError(f"{directory}: none of {', '.join(_TOKENIZER_FILES)}")
+    return _combine([(path.name, file_digest(path)) for path in files])
 
 
 def file_digest(path: Path) -> str:

@@ -18,10 +18,11 @@ from collections.abc import Callable, Set
 from dataclasses import dataclass
 
 from pdwire import bodies
-from pdwire.compat import Conversion, Verdict, verdict
+from pdwire.compat import Conversion, Side, Verdict, verdict
 from pdwire.errors import ChecksumMismatch, IncompatiblePeer, LocalProtocolError, RemoteProtocolError, WireError
 from pdwire.frames import KIND_OF, Abort, Credit, Frame, Hello, Kind, LayerFrame, Ping, Role
 from pdwire.header import HEAD_BYTES, Buffer, Checksum, Head, read_head
+from pdwire.kvshape import check_frame, check_record
 from pdwire.limits import Limits, Offer
 from pdwire.record import CompatRecord
 from pdwire.requests import Requests
@@ -229,6 +230,9 @@ class Connection:
     def _greet(self, hello: Hello) -> None:
         if hello.role is not self.role.peer:
             raise RemoteProtocolError(f"peer of {self.role} must be {self.role.peer}: {str(hello.role)!r}")
+        fault = check_record(hello.record, Side(hello.role.value))
+        if fault is not None:
+            raise RemoteProtocolError(f"hello: {fault}")
         self.peer = hello
         if self.role is Role.PREFILL:
             self._granted = hello.offer.credit_bytes
@@ -299,17 +303,9 @@ class Connection:
         A frame has the form that prefill's engine computed; converting it, where that is agreed, is decode's part.
         """
         record = self.record if self.role is Role.PREFILL or self.peer is None else self.peer.record
-        for name, got, want in (
-            ("dtype", frame.dtype.label, record.dtype.label),
-            ("kv heads", frame.kv_heads, record.rank_kv_heads),
-            ("head dim", frame.head_dim, record.head_dim),
-        ):
-            if got != want:
-                raise error(f"{frame} has {name} {got}, negotiated {want}")
-        if frame.layer >= record.layers:
-            raise error(f"{frame} is beyond the {record.layers} layers negotiated")
-        if frame.end_token > self._decode_capacity():
-            raise error(f"{frame} is beyond decode's capacity of {self._decode_capacity()} tokens")
+        fault = check_frame(frame, record, self._decode_capacity())
+        if fault is not None:
+            raise error(f"{frame} is not what was negotiated: {fault}")
         if length > offer.max_frame_bytes:
             raise error(f"{frame} has {length} bytes, more than max_frame_bytes {offer.max_frame_bytes}")
         if length > self.credit:

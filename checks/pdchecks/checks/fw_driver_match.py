@@ -34,8 +34,8 @@ def _judge(device: str, seen: list[KernelEvent], signs: list[KernelEvent]) -> Ve
         f"firmware {firmware or '(version not printed)'} and driver do not fit: {words}",
         "The firmware is older than the driver expects."
         if older
-        else "The driver asked the card for capabilities and could not set them: usually the firmware is newer than an old "
-        "inbox driver knows. Upgrading the firmware further makes it worse.",
+        else "The driver asked the card for capabilities and could not set them: usually the firmware is newer than "
+        "an old inbox driver knows. Upgrading the firmware further makes it worse.",
         quotes,
         (
             "modinfo -F version mlx5_core; uname -r",
@@ -45,7 +45,7 @@ def _judge(device: str, seen: list[KernelEvent], signs: list[KernelEvent]) -> Ve
         Remedy(
             "Update the firmware to the driver's level."
             if older
-            else "Use a newer driver (kernel or the vendor's package); else go back to a firmware of the driver's time.",
+            else "Use a newer driver (kernel or the vendor's package), or go back to a firmware of its time.",
             impact=Impact.DRIVER_RELOAD,
         ),
     )

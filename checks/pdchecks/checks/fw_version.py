@@ -108,7 +108,7 @@ def _below(running: _Running, card: Card, maker: str | None, summary: str, statu
         Remedy(
             f"Take the newest image for PSID {maker} from the server's maker; the card's vendor's image is refused."
             if maker
-            else "Update with the card vendor's tool, then reset the card. Check first that the driver is new enough for it.",
+            else "Check that the driver is new enough for it, update with the vendor's tool, reset the card.",
             commands=()
             if maker
             else ("mlxfwmanager --online -u -d <bus address>", "mlxfwreset -d <bus address> reset"),

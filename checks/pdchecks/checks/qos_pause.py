@@ -14,7 +14,7 @@ _GLOBAL = ("rx_pause_ctrl_phy", "tx_pause_ctrl_phy", "rx_global_pause", "tx_glob
 # Below this many times the other direction neither side stands out.
 _STANDS_OUT = 2
 _CAUSES = {
-    "tx": "This host's receiver asks the network to stop: its PCIe path, its memory, a missing relaxed ordering, ACS or "
+    "tx": "This host's receiver asks the network to stop: its PCIe path, memory, a missing relaxed ordering, ACS or "
     "a far NUMA node cannot take the packets as fast as they come.",
     "rx": "The network asks this host to stop: the switch or the receivers behind it are congested.",
     "both": "Both sides stop each other: many senders for one receiver, or PCIe back-pressure on both ends.",

@@ -17,20 +17,25 @@ class Gpu(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuProcess(Fact):
-    """One row of --query-compute-apps. used_mib in MiB."""
+    """One process on one GPU. used_mib in MiB. kind: C compute, G graphics, M under MPS, as the table of nvidia-smi says."""
 
     gpu: str
     pid: int | Unknown
     name: str | Unknown
     used_mib: int | Unknown
+    kind: str = "C"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuQueryRefused(Fact):
-    """nvidia-smi answered a whole query with an error. field: the name that it does not know, if that was it."""
+    """nvidia-smi answered a whole query with an error. field: the name that it does not know, if that was it.
+
+    what: the kind of query, `gpu` or `compute-apps`; empty where the command does not say.
+    """
 
     field: str
     words: str
+    what: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,3 +43,11 @@ class GpuPresent(Fact):
     """A PCI function of NVIDIA's that is a display or 3D controller, whatever its driver says."""
 
     addresses: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VisibleDevices(Fact):
+    """CUDA_VISIBLE_DEVICES of a running process: indices or UUIDs; empty where it is not set."""
+
+    pid: int
+    devices: tuple[str, ...]

@@ -66,13 +66,60 @@ class LoadedModules(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit(Fact):
-    """A systemd unit: LoadState, ActiveState, UnitFileState, and whether its file changed since it was loaded."""
+    """A systemd unit: LoadState, ActiveState, SubState, UnitFileState, whether its file changed since it was loaded, the
+    Result of its last run, and how often systemd restarted it. What was not printed is empty, or 0.
+    """
 
     name: str
     load: str
     active: str
     enabled: str
     stale: bool
+    sub: str = ""
+    result: str = ""
+    restarts: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitAsked(Fact):
+    """Somebody asked systemd for a unit that does not exist."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HugePages(Fact):
+    """Huge pages of the default size: counts, and one page in bytes. reserved: promised but not yet touched."""
+
+    total: int
+    free: int
+    reserved: int
+    page: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HugePagesRefused(Fact):
+    """A program asked for huge pages and did not get them."""
+
+    words: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PythonVersion(Fact):
+    """An interpreter of the node. version: major, minor."""
+
+    path: str
+    version: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PythonModule(Fact):
+    """Whether an interpreter of the node can import a module. why: its error."""
+
+    path: str
+    module: str
+    present: bool
+    why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,11 +174,32 @@ class YumWrapper(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodecFailure(Fact):
-    """A Python program of the system stopped at a byte that its ASCII codec cannot read."""
+    """A Python program of the system stopped because its ASCII codec cannot read a byte or write a character.
+
+    writing: it could not print a text. statement: the source line that stopped, where the traceback shows it.
+    """
 
     program: str
     byte: int | Unknown
     position: int | Unknown
+    writing: bool = False
+    statement: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocaleRefused(Fact):
+    """A program said that it could not use the locale of its environment. locale: empty where it does not name it."""
+
+    program: str
+    locale: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranslatedMessage(Fact):
+    """A tool spoke a language other than English. meaning: the message in English."""
+
+    language: str
+    meaning: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

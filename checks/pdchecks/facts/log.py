@@ -76,3 +76,34 @@ class ObjectRefused(Fact):
 
     call: str
     words: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandshakeRefused(Fact):
+    """Two engines found that they cannot work together. field: empty where the log names none; values as printed."""
+
+    field: str
+    prefill: str
+    decode: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandshakeAccepted(Fact):
+    """Two engines found that they fit."""
+
+    words: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShapeRefused(Fact):
+    """KV that came in another shape, type or size than the receiver holds. layer, expected, got: as printed, or empty.
+
+    cause: what the engine itself says of it.
+    """
+
+    layer: str
+    expected: str
+    got: str
+    words: str
+    cause: str = ""

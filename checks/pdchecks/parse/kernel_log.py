@@ -98,7 +98,18 @@ _EVENTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("neighbour-overflow", re.compile(r"(?P<device>arp_cache|ndisc_cache): (?P<detail>neighbor table overflow)")),
     ("neighbour-overflow", re.compile(r"(?P<device>)(?P<detail>Neighbour table overflow)", re.IGNORECASE)),
     # NVIDIA's kernel module
-    ("xid", re.compile(r"NVRM: Xid \(PCI:(?P<device>[0-9a-fA-F:.]{7,14})\): (?P<detail>\d{1,3})\b")),
+    ("xid", re.compile(r"NVRM: Xid \((?:PCI:)?(?P<device>[0-9a-fA-F:.]{7,14})[^)]{0,20}\): (?P<detail>\d{1,3})\b")),
+    (
+        "gpu-lost",
+        re.compile(
+            r"NVRM: (?:GPU )?(?:at )?(?:PCI:)?(?P<device>[0-9a-fA-F:.]{7,14}): (?P<detail>GPU has fallen off the bus)"
+        ),
+    ),
+    (
+        "gpu-init",
+        re.compile(r"NVRM: (?:GPU )?(?P<device>[0-9a-fA-F:.]{7,14}): (?P<detail>RmInitAdapter failed.{0,40})"),
+    ),
+    ("gpu-init", re.compile(r"(?P<device>)NVRM: (?P<detail>The NVIDIA probe routine failed for \d{1,3} device)")),
     ("nvml-mismatch", re.compile(r"(?P<device>NVRM): (?P<detail>API mismatch: .{1,120})")),
 )
 

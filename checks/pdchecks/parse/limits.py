@@ -1,10 +1,11 @@
-"""Resource limits: ulimit -a (bash, dash, zsh wording), /proc/PID/limits, pam_limits files, systemd's defaults."""
+"""Resource limits: ulimit (bash, dash, zsh wording), prlimit, /proc/PID/limits, systemd's defaults, and the limit that
+a program names when it meets it."""
 
 import re
 
 from pdchecks.evidence import Block
 from pdchecks.facts.base import Fact
-from pdchecks.facts.host import Limit
+from pdchecks.facts.host import HugePagesRefused, Limit
 from pdchecks.parse.reader import Reader, looks_like
 from pdchecks.unknown import Unknown
 
@@ -16,8 +17,24 @@ _PROC = re.compile(
     r"Max (?P<what>locked memory|open files)\s+(?P<soft>unlimited|\d{1,20})\s+(?P<hard>unlimited|\d{1,20})\b.*"
 )
 _SYSTEMD = re.compile(r"(?P<name>(?:Default)?Limit(?:MEMLOCK|NOFILE))(?P<soft>Soft)?=(?P<value>infinity|\d{1,20})")
+# `ulimit -l` or `-n` alone prints nothing but the value.
+_ALONE = re.compile(r"\bulimit (?:-[SH] ?)?-?[SH]?(?P<flag>[ln])\b")
+_PRLIMIT = re.compile(
+    r"(?P<name>MEMLOCK|NOFILE)\s.{5,60}?\s(?P<soft>unlimited|\d{1,20})\s+(?P<hard>unlimited|\d{1,20})(?:\s+\w+)?\s*"
+)
+# UCX src/ucs/sys/sys.c, ucs_sys_check_memlock_limit_append_msg; libibverbs src/init.c, check_memlock_limit.
+_NAMED = re.compile(
+    r"max locked memory.{0,40}?\(current: (?P<kib>\d{1,15}) kbytes\)|RLIMIT_MEMLOCK is (?P<bytes>\d{1,20}) bytes"
+)
+# Whatever the program: the flag or the words, and that it failed (mmap(2), shmget(2), UCX, Mooncake, DPDK).
+_HUGE_REFUSED = re.compile(
+    r"(?:MAP_HUGETLB|SHM_HUGETLB|hugetlb|huge ?page).{0,160}?(?:fail|annot allocate|not permitted|no free)"
+    r"|(?:fail|annot allocate|no free).{0,120}?(?:MAP_HUGETLB|SHM_HUGETLB|hugetlb|huge ?page)",
+    re.IGNORECASE,
+)
 _SHAPE = re.compile(
-    r"max locked memory|^Limit\s+Soft Limit|^(?:Default)?LimitMEMLOCK(?:Soft)?=|locked memory", re.MULTILINE
+    r"[Hh]uge ?[Pp]age.{0,160}(?:fail|annot allocate)|_HUGETLB|hugetlb.{0,160}fail|\(current: \d+ kbytes\)|RLIMIT_MEMLOCK is|^MEMLOCK\s|max locked memory|^Limit\s+Soft Limit|^(?:Default)?LimitMEMLOCK(?:Soft)?=|locked memory",
+    re.MULTILINE,
 )
 # systemd prints an unset limit as the largest 64-bit number.
 _INFINITE = 2**63
@@ -28,18 +45,33 @@ def parse(block: Block) -> list[Fact] | Unknown:
     facts: list[Fact] = []
     pid = _PID.search(block.command)
     whose = "this session" if pid is None or pid["pid"] == "self" else f"process {pid['pid']}"
+    alone = _ALONE.search(block.command)
     for line in block.lines:
-        if proc := _PROC.fullmatch(line.rstrip()):
+        if alone and (value_alone := re.fullmatch(r"\s*(unlimited|\d{1,20})\s*", line)):
+            facts.append(_in_shell_units(block, line, alone["flag"] == "l", whose, _count(value_alone[1])))
+        elif named := _NAMED.search(line[:1000]):
+            count = int(named["bytes"]) if named["bytes"] else int(named["kib"]) * 1024
+            facts.append(_limit(block, line.strip(), "memlock", "the process that logged it", count, count))
+        elif _HUGE_REFUSED.search(line[:1000]):
+            facts.append(HugePagesRefused(quote=block.quote(line.strip()), words=line.strip()[:200]))
+        elif prlimit := _PRLIMIT.fullmatch(line):
+            facts.append(
+                _limit(block, line, prlimit["name"].lower(), whose, _count(prlimit["soft"]), _count(prlimit["hard"]))
+            )
+        elif proc := _PROC.fullmatch(line.rstrip()):
             name = "memlock" if proc["what"] == "locked memory" else "nofile"
             facts.append(_limit(block, line, name, whose, _count(proc["soft"]), _count(proc["hard"])))
         elif ulimit := _ULIMIT.fullmatch(line.rstrip()):
             locked = "lock" in ulimit["what"]
-            value = _count(ulimit["value"])
-            if locked and value is not None:
-                value *= 1024
-            facts.append(_limit(block, line, "memlock" if locked else "nofile", whose, value, value))
+            facts.append(_in_shell_units(block, line, locked, whose, _count(ulimit["value"])))
     facts += _systemd(block)
     return facts
+
+
+def _in_shell_units(block: Block, line: str, locked: bool, whose: str, count: int | None) -> Limit:
+    """A shell counts locked memory in KiB."""
+    value = count * 1024 if locked and count is not None else count
+    return _limit(block, line, "memlock" if locked else "nofile", whose, value, value)
 
 
 def _systemd(block: Block) -> list[Fact]:
@@ -72,7 +104,7 @@ def _limit(block: Block, line: str, name: str, scope: str, soft: int | None, har
 
 
 def _claims(block: Block) -> bool:
-    return "ulimit" in block.command or _PID.search(block.command) is not None or looks_like(block, _SHAPE)
+    return "limit" in block.command or _PID.search(block.command) is not None or looks_like(block, _SHAPE)
 
 
 READER = Reader("limits", _claims, parse)

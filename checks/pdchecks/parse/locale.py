@@ -1,23 +1,42 @@
-"""locale(1): -a, charmap, and the system's locale file. With a missing locale, charmap still exits 0, warns on stderr and
-prints the C locale's ANSI_X3.4-1968."""
+"""locale(1): -a, charmap, the system's locale file, localectl(1), and programs that could not use the locale they were
+given. With a missing locale, charmap still exits 0, warns on stderr and prints the C locale's ANSI_X3.4-1968."""
 
 import re
 
 from pdchecks.evidence import Block, words
 from pdchecks.facts.base import Fact
-from pdchecks.facts.host import Charmap, LocaleList, LocaleSetting
-from pdchecks.parse.reader import Reader
+from pdchecks.facts.host import Charmap, LocaleList, LocaleRefused, LocaleSetting
+from pdchecks.parse.reader import Reader, looks_like
 from pdchecks.unknown import Unknown
 
-_SET = re.compile(r"LC_ALL=(?P<locale>\S{0,60})")
+# Of what a command line sets, LC_ALL beats LC_CTYPE, which beats LANG; locale(7).
+_SETS = tuple(re.compile(rf"\b{name}=[\"']?(?P<locale>[\w.@-]{{0,60}})") for name in ("LC_ALL", "LC_CTYPE", "LANG"))
 _ASSIGNMENT = re.compile(
     r"(?:export\s+)?(?P<name>LANG|LANGUAGE|LC_[A-Z]{3,20})=[\"']?(?P<value>[^\"'\s]{0,60})[\"']?\s*"
 )
 _FILES = ("/etc/default/locale", "/etc/locale.conf", "/etc/sysconfig/i18n")
 _COMPLAINT = re.compile(r"locale: |warning: ", re.IGNORECASE)
+_LOCALECTL = re.compile(r"\s*(?:System Locale: )?(?P<name>LANG|LANGUAGE|LC_[A-Z]{3,20})=(?P<value>\S{0,60})\s*")
+# What a program says when setlocale(3) fails: bash, perl (which lists its environment), dnf, man-db, Python, ansible.
+_REFUSED = (
+    re.compile(
+        r"(?P<program>[\w./-]{1,40}): warning: setlocale: LC_\w+: cannot change locale \((?P<locale>[^)]{0,60})\)"
+    ),
+    re.compile(r"(?P<program>perl): warning: Setting locale failed"),
+    re.compile(r"(?P<program>)Failed to set locale, defaulting to (?:C\b|\"C\")"),
+    re.compile(r"(?P<program>\w{2,20}): can't set the locale"),
+    re.compile(r"(?P<program>)locale\.Error: unsupported locale setting"),
+    re.compile(r"(?P<program>Ansible) could not initialize the preferred locale"),
+    re.compile(r"(?P<program>Ansible) requires the locale encoding to be UTF-8; Detected (?P<locale>[\w.-]{1,40})"),
+    re.compile(r"(?P<program>locale): Cannot set LC_(?:CTYPE|ALL) to default locale"),
+)
+_PERL = re.compile(r"\s*(?P<name>LC_ALL|LC_CTYPE|LANG) = \"(?P<locale>[^\"]{1,60})\"")
+_SHAPE = re.compile("|".join(re.sub(r"\?P<\w+>", "?:", pattern.pattern) for pattern in _REFUSED))
 
 
 def parse(block: Block) -> list[Fact] | Unknown:
+    if not _asks(block):
+        return _refused(block)
     parts = words(block.command)
     path = next((name for name in _FILES if name in block.command), None)
     if path is not None:
@@ -27,7 +46,7 @@ def parse(block: Block) -> list[Fact] | Unknown:
     lines = [line.strip() for line in block.lines if line.strip()]
     plain = [line for line in lines if not _COMPLAINT.search(line)]
     if "charmap" in parts:
-        locale = _SET.search(block.command)
+        locale = next((match for pattern in _SETS if (match := pattern.search(block.command))), None)
         complaints = "; ".join(line for line in lines if line not in plain)
         if not plain:
             return Unknown(f"locale charmap printed nothing: {complaints[:200]}")
@@ -41,6 +60,9 @@ def parse(block: Block) -> list[Fact] | Unknown:
         ]
     if "-a" in parts:
         return [LocaleList(quote=block.quote(" ".join(plain)), names=tuple(plain[:2000]))]
+    if "localectl" in parts:
+        values = {m["name"]: m["value"] for line in block.lines if (m := _LOCALECTL.fullmatch(line))}
+        return [LocaleSetting(quote=block.quote(" ".join(lines[:3])), path="localectl", values=values)]
     values = {m["name"]: m["value"] for line in lines if (m := _ASSIGNMENT.fullmatch(line))}
     return [LocaleSetting(quote=block.quote(" ".join(lines)), path="this session", values=values)] if values else []
 
@@ -51,8 +73,27 @@ def canonical(locale: str) -> str:
     return name + dot + re.sub(r"[^a-z0-9]", "", codeset.lower())
 
 
+def _refused(block: Block) -> list[Fact]:
+    facts: list[Fact] = []
+    for line in block.lines:
+        match = next((found for pattern in _REFUSED if (found := pattern.search(line[:1000]))), None)
+        if match is None:
+            continue
+        named = match.groupdict().get("locale") or next(
+            (perl["locale"] for other in block.lines if (perl := _PERL.match(other))), ""
+        )
+        program = match["program"].rsplit("/", 1)[-1] or "a program"
+        facts.append(LocaleRefused(quote=block.quote(line.strip()), program=program, locale=named))
+    return facts
+
+
+def _asks(block: Block) -> bool:
+    parts = words(block.command)
+    return "locale" in parts or "localectl" in parts or any(name in block.command for name in _FILES)
+
+
 def _claims(block: Block) -> bool:
-    return "locale" in words(block.command) or any(name in block.command for name in _FILES)
+    return _asks(block) or looks_like(block, _SHAPE)
 
 
 READER = Reader("locale", _claims, parse)

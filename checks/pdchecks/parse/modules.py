@@ -4,7 +4,7 @@ import re
 
 from pdchecks.evidence import Block, words
 from pdchecks.facts.base import Fact
-from pdchecks.facts.host import LoadedModules, ModuleOption, ModuleRefused, ModuleParameters
+from pdchecks.facts.host import LoadedModules, ModuleOption, ModuleParameters, ModuleRefused
 from pdchecks.parse.reader import Reader, looks_like
 from pdchecks.unknown import Unknown
 

@@ -1,5 +1,6 @@
-"""nvidia-smi: CSV of --query-gpu and --query-compute-apps, and its errors. Any single field may hold a sentinel such as
-[N/A] or [Insufficient Permissions]; one unknown field name fails the whole query. A process name may contain commas."""
+"""nvidia-smi: CSV of --query-gpu, --query-remapped-rows and --query-compute-apps, and its errors. Any single field may hold
+a sentinel such as [N/A] or [Insufficient Permissions]; one unknown name of a field fails the whole query. The name of a
+process may contain commas."""
 
 import re
 
@@ -9,32 +10,51 @@ from pdchecks.facts.gpu import Gpu, GpuProcess, GpuQueryRefused
 from pdchecks.parse.reader import Reader, looks_like, runs
 from pdchecks.unknown import Unknown
 
-_QUERY = re.compile(r"--query-(?P<what>gpu|compute-apps|accounted-apps)=(?P<fields>[\w.,]{1,2000})")
+_QUERY = re.compile(
+    r"--query-(?P<what>gpu|compute-apps|accounted-apps|remapped-rows)[= ][\"']?(?P<fields>[\w., ]{1,2000})"
+)
 _INVALID = re.compile(r"Field \"(?P<field>[^\"]{1,80})\" is not a valid field to query")
 _BROKEN = re.compile(
-    r"Failed to initialize NVML: .{1,120}|No devices were found|NVIDIA-SMI has failed.{0,160}|Unable to determine the device handle.{0,120}"
+    r"Failed to initialize NVML: .{1,120}|No devices were found|NVIDIA-SMI has failed.{0,160}"
+    r"|NVIDIA-SMI couldn't find lib.{0,160}|Unable to determine the device handle.{0,160}"
 )
 _SENTINEL = re.compile(r"\[.{1,60}\]|ERR!|N/A")
 _HEADER = re.compile(r"^(?:[a-z][\w.]*(?: \[[\w%]+\])?)(?:, [a-z][\w.]*(?: \[[\w%/]+\])?)+$", re.MULTILINE)
 # Names that the driver prints in place of the ones that were asked.
-_ALIASES = {"gpu_name": "name", "gpu_uuid": "uuid", "used_memory": "used_gpu_memory", "gpu_bus_id": "pci.bus_id"}
+_ALIASES = {
+    "gpu_name": "name",
+    "gpu_uuid": "uuid",
+    "used_memory": "used_gpu_memory",
+    "gpu_bus_id": "pci.bus_id",
+    "clocks_throttle_reasons.active": "clocks_event_reasons.active",
+}
 
 
 def parse(block: Block) -> list[Fact] | Unknown:
     text = block.output.strip()
     if invalid := _INVALID.search(text):
-        return [GpuQueryRefused(quote=block.quote(invalid[0]), field=invalid["field"], words=invalid[0])]
+        what = _QUERY.search(block.command)
+        return [
+            GpuQueryRefused(
+                quote=block.quote(invalid[0]),
+                field=invalid["field"],
+                words=invalid[0],
+                what=what["what"] if what else "",
+            )
+        ]
     if broken := _BROKEN.search(text):
         return [GpuQueryRefused(quote=block.quote(broken[0]), field="", words=broken[0])]
     query = _QUERY.search(block.command)
-    asked = query["fields"].split(",") if query else []
-    apps = query["what"] != "gpu" if query else "pid" in (text.split("\n")[0])
+    asked = [name.strip() for name in query["fields"].split(" --")[0].split(",")] if query else []
+    apps = query["what"].endswith("apps") if query else "pid" in (text.split("\n")[0])
     rows = [line for line in block.lines if line.strip()]
     header = bool(rows) and _HEADER.fullmatch(rows[0].strip()) is not None
     if header:
         asked = [re.sub(r" \[.*\]$", "", name) for name in rows[0].strip().split(", ")]
     if not asked:
         return []
+    if not rows and block.rc not in (0, None):
+        return Unknown(f"nvidia-smi ended with status {block.rc} and printed nothing")
     facts: list[Fact] = []
     for number, row in enumerate(rows[1:] if header else rows):
         cells = _cells(row, asked)
@@ -89,6 +109,11 @@ def _number(value: str | Unknown) -> int | Unknown:
 
 READER = Reader(
     "nvidia-smi",
-    lambda block: runs(block, "nvidia-smi") or looks_like(block, _INVALID) or looks_like(block, _BROKEN),
+    lambda block: (
+        runs(block, "nvidia-smi")
+        or looks_like(block, _INVALID)
+        or looks_like(block, _BROKEN)
+        or looks_like(block, _HEADER)
+    ),
     parse,
 )

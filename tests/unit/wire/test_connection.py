@@ -96,11 +96,11 @@ def test_a_layer_after_the_first_token_is_out_of_order() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"dtype": DType.FLOAT16}, "has dtype float16, negotiated float32"),
-        ({"kv_heads": 6}, "has kv heads 6, negotiated 2"),
-        ({"head_dim": 65}, "has head dim 65, negotiated 64"),
-        ({"layer": 4}, "layer 4 tokens 0..15 is beyond the 4 layers negotiated"),
-        ({"first_token": (1 << 20) - 15}, "is beyond decode's capacity of 1048576 tokens"),
+        ({"dtype": DType.FLOAT16}, "layer 0 dtype: expected float32, got float16: .*; change prefill: "),
+        ({"kv_heads": 6}, "layer 0 kv_heads: expected 2, got 6: 3 times the model's KV heads"),
+        ({"head_dim": 65}, "layer 0 head_dim: expected 64, got 65: "),
+        ({"layer": 4}, "layer 4 layer: expected 0 to 3, got 4: the model has no such layer"),
+        ({"first_token": (1 << 20) - 15}, "layer 0 tokens: expected positions below 1048576, got 1048561..1048576: "),
         ({"count": 64}, "has 65600 bytes, more than max_frame_bytes 65536"),
     ],
 )

@@ -1,0 +1,89 @@
+"""Units of the engines: failed, restarting over and over, or started from a file that has changed since."""
+
+from collections.abc import Iterator
+
+from pdchecks.check import Need, NodeCheck, Verdict
+from pdchecks.facts.host import Unit
+from pdchecks.finding import Impact, Remedy, Severity, Status
+from pdchecks.nodefacts import NodeFacts
+from pdchecks.policy import Policy
+from pdchecks.units import is_engine
+
+# systemd's own default gives up after so many starts in ten seconds; systemd.unit(5), StartLimitBurst.
+_MANY_RESTARTS = 5
+
+
+def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
+    for unit in node.all(Unit):
+        if is_engine(unit.name):
+            yield _unit(unit)
+
+
+def _unit(unit: Unit) -> Verdict:
+    log = (f"systemctl status {unit.name}", f"journalctl -u {unit.name} -n 100")
+    restart = Remedy(
+        "Fix what the log names, then start it again.",
+        commands=(f"systemctl reset-failed {unit.name}", f"systemctl restart {unit.name}"),
+        impact=Impact.RESTART_ENGINE,
+    )
+    if unit.load == "not-found":
+        return Verdict(Status.INFO, unit.name, f"{unit.name} does not exist on this node", quotes=(unit.quote,))
+    if unit.active == "failed" or unit.load in ("error", "bad-setting", "masked"):
+        how = f" ({unit.result})" if unit.result and unit.result != "success" else ""
+        why = {
+            "oom-kill": "The kernel killed it for memory.",
+            "timeout": "It did not say that it was ready within its start time.",
+            "watchdog": "It stopped answering its watchdog.",
+            "start-limit-hit": "It ended again and again right after its start, and systemd gave up.",
+        }.get(unit.result, "The process ended with an error; its journal says which.")
+        return Verdict(
+            Status.FAIL, unit.name, f"{unit.name} is {unit.load}, {unit.active}{how}", why, (unit.quote,), log, restart
+        )
+    if unit.active == "activating" and unit.sub == "auto-restart":
+        return Verdict(
+            Status.FAIL,
+            unit.name,
+            f"{unit.name} ended and waits for its restart ({unit.restarts} so far)",
+            "It fails soon after each start: no request can be served.",
+            (unit.quote,),
+            log,
+            restart,
+        )
+    if unit.restarts >= _MANY_RESTARTS:
+        return Verdict(
+            Status.WARN,
+            unit.name,
+            f"{unit.name} is {unit.active} and was restarted {unit.restarts} times",
+            "It runs now, but ends again and again; each end aborts the requests in it.",
+            (unit.quote,),
+            log,
+            restart,
+        )
+    if unit.stale:
+        return Verdict(
+            Status.WARN,
+            unit.name,
+            f"{unit.name} runs by an older version of its unit file",
+            "The file changed and systemd was not told.",
+            (unit.quote,),
+            (f"systemctl show -p NeedDaemonReload {unit.name}",),
+            Remedy(
+                "Reload systemd, then restart the unit.",
+                commands=("systemctl daemon-reload", f"systemctl restart {unit.name}"),
+                impact=Impact.RESTART_ENGINE,
+            ),
+        )
+    status = Status.PASS if unit.active == "active" else Status.INFO
+    return Verdict(status, unit.name, f"{unit.name} is {unit.active or unit.load}", quotes=(unit.quote,))
+
+
+CHECK = NodeCheck(
+    id="PD-SVC-002",
+    topic="service.engine",
+    title="Engine unit failed or keeps restarting",
+    severity=Severity.CRITICAL,
+    tools=("systemctl",),
+    sources=("systemd.unit(5), StartLimitBurst", "systemd.service(5), Restart", "systemctl(1), show"),
+    need=Need.ENGINE,
+    judge=judge,
+)

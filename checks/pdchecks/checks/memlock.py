@@ -1,0 +1,58 @@
+"""Locked memory below the policy: RDMA memory cannot be registered."""
+
+from collections.abc import Iterator
+
+from pdchecks.check import NodeCheck, Verdict
+from pdchecks.converge import converge
+from pdchecks.facts.host import Limit
+from pdchecks.facts.log import ObjectRefused
+from pdchecks.finding import Impact, Severity, Status
+from pdchecks.limit_scope import judge_limit
+from pdchecks.nodefacts import NodeFacts
+from pdchecks.policy import Policy
+from pdchecks.quantity import size
+
+_CAUSE = (
+    "Registered memory is locked memory: with this limit `ibv_reg_mr` and `ibv_create_cq` fail with Cannot allocate "
+    "memory. limits.d reaches logins only; a systemd unit takes LimitMEMLOCK, a container --ulimit memlock=-1."
+)
+
+
+def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
+    wanted = policy.values.limits.memlock
+    # The policy counts in KiB, as pam_limits does.
+    floor = None if wanted == "unlimited" else int(wanted) * 1024
+    refused = tuple(f.quote for f in node.all(ObjectRefused) if "allocate memory" in f.words.lower())
+    for limit in node.all(Limit):
+        if limit.name == "memlock":
+            yield judge_limit(
+                limit,
+                floor,
+                size,
+                cause=_CAUSE,
+                verify=("ulimit -l", "grep 'locked memory' /proc/self/limits", "systemctl show -p DefaultLimitMEMLOCK"),
+                remedy=converge(
+                    "limits",
+                    "Raise the limit of logins and of services, then log in again and restart the engines.",
+                    "printf '[Service]\\nLimitMEMLOCK=infinity\\n' | systemctl edit --stdin UNIT",
+                    "docker run --ulimit memlock=-1 ...",
+                    impact=Impact.RESTART_ENGINE,
+                ),
+                also=refused,
+                below=Status.FAIL,
+            )
+
+
+CHECK = NodeCheck(
+    id="PD-LIMIT-001",
+    topic="limits.memlock",
+    title="Locked memory is limited",
+    severity=Severity.CRITICAL,
+    tools=("limits", "systemctl", "ulimit"),
+    sources=(
+        "https://github.com/openucx/ucx/issues/8229",
+        "libibverbs src/init.c, check_memlock_limit",
+        "systemd.exec(5), LimitMEMLOCK",
+    ),
+    judge=judge,
+)

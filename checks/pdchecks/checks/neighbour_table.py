@@ -1,0 +1,117 @@
+"""The kernel's neighbour (ARP) table: full, nearly full, or too small for hosts times rails."""
+
+from collections.abc import Iterator, Mapping
+
+from pdchecks.check import NodeCheck, Verdict
+from pdchecks.converge import converge
+from pdchecks.evidence import Quote
+from pdchecks.facts.host import Sysctl
+from pdchecks.facts.log import KernelEvent
+from pdchecks.facts.net import Neighbour
+from pdchecks.finding import Severity, Status
+from pdchecks.nodefacts import NodeFacts
+from pdchecks.policy import Policy
+from pdchecks.unknown import Unknown
+
+# Above this the garbage collector is at work on every new entry; linux net/core/neighbour.c, neigh_alloc().
+_HARD = "gc_thresh3"
+_NEARLY_FULL = 0.9
+_SUBJECT = "neighbour table"
+_PREFIXES = ("net.ipv4.neigh.default.gc_thresh", "net.ipv6.neigh.default.gc_thresh")
+_VERIFY = (
+    "ip neigh show | wc -l",
+    "sysctl net.ipv4.neigh.default.gc_thresh3",
+    "dmesg | grep -i 'table overflow'",
+)
+_REMEDY = converge(
+    "sysctl",
+    "Raise gc_thresh1, gc_thresh2 and gc_thresh3 together; leave the reachable time alone.",
+    "sysctl --system",
+)
+
+
+def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
+    overflow = [event for event in node.all(KernelEvent) if event.kind == "neighbour-overflow"]
+    limits = [fact for fact in node.all(Sysctl) if fact.key.startswith(_PREFIXES)]
+    hard = [fact for fact in limits if fact.key.endswith(_HARD) and not isinstance(fact.value, Unknown)]
+    if overflow:
+        yield _overflowed(tuple(event.quote for event in overflow[:4]), hard, policy)
+        return
+    yield from _crowded(node, hard)
+    wanted = {key: int(value) for key, value in policy.values.sysctl.items() if value is not None and ".neigh." in key}
+    yield from _against_policy([fact for fact in limits if fact.key in wanted], wanted)
+
+
+def _overflowed(quotes: tuple[Quote, ...], hard: list[Sysctl], policy: Policy) -> Verdict:
+    wanted = policy.values.sysctl.get(f"{_PREFIXES[0]}3", "a larger value")
+    now = ", ".join(f"{fact.key} is {fact.value}" for fact in hard) or "its hard limit is gc_thresh3"
+    return Verdict(
+        Status.FAIL,
+        _SUBJECT,
+        f"the kernel refused new neighbours: the table overflowed; {now}, the policy wants {wanted}",
+        "Every host and rail in one broadcast domain takes an entry. With gc_thresh3 entries in use, connections to "
+        "further hosts fail at random with EINVAL or No buffer space available.",
+        (*quotes, *(fact.quote for fact in hard)),
+        _VERIFY,
+        _REMEDY,
+    )
+
+
+def _crowded(node: NodeFacts, hard: list[Sysctl]) -> Iterator[Verdict]:
+    entries = {(fact.address, fact.netdev) for fact in node.all(Neighbour) if "." in fact.address}
+    for fact in hard:
+        most = _number(fact)
+        if fact.key.startswith("net.ipv4") and most and len(entries) >= most * _NEARLY_FULL:
+            yield Verdict(
+                Status.WARN,
+                _SUBJECT,
+                f"{len(entries)} of at most {most} neighbours are in the table ({fact.key})",
+                "A few more hosts, and the kernel refuses new neighbours.",
+                (fact.quote,),
+                _VERIFY,
+                _REMEDY,
+            )
+
+
+def _against_policy(limits: list[Sysctl], wanted: Mapping[str, int]) -> Iterator[Verdict]:
+    low = [fact for fact in limits if (now := _number(fact)) is not None and now < wanted[fact.key]]
+    hidden = [fact for fact in limits if isinstance(fact.value, Unknown)]
+    quotes = tuple(fact.quote for fact in limits)
+    if low:
+        live = ", ".join(f"{fact.key} is {fact.value}" for fact in low)
+        yield Verdict(
+            Status.WARN,
+            _SUBJECT,
+            f"{live}; the policy wants {', '.join(str(wanted[fact.key]) for fact in low)}",
+            "The table has no room for hosts times rails of a larger fabric; when it is full, new neighbours are refused.",
+            quotes,
+            _VERIFY,
+            _REMEDY,
+        )
+    elif hidden:
+        reason = hidden[0].value.reason if isinstance(hidden[0].value, Unknown) else ""
+        yield Verdict(
+            Status.UNKNOWN,
+            _SUBJECT,
+            f"{', '.join(fact.key for fact in hidden)} cannot be seen here: {reason}",
+            "The kernel shows these keys in the initial network namespace only.",
+            quotes,
+        )
+    elif limits:
+        live = ", ".join(f"{fact.key} is {fact.value}" for fact in limits)
+        yield Verdict(Status.PASS, _SUBJECT, live, quotes=quotes)
+
+
+def _number(fact: Sysctl) -> int | None:
+    return int(fact.value) if isinstance(fact.value, str) and fact.value.isdecimal() else None
+
+
+CHECK = NodeCheck(
+    id="PD-NEIGH-001",
+    topic="neigh.table",
+    title="Neighbour table too small",
+    severity=Severity.HIGH,
+    tools=("/proc/sys", "sysctl", "dmesg"),
+    sources=("https://github.com/hashicorp/serf/issues/263", "linux net/core/neighbour.c", "arp(7)"),
+    judge=judge,
+)

@@ -1,0 +1,73 @@
+"""Bytes above 0x7f in the configuration of yum and dnf: pasted quotes and no-break spaces that stop Python 2."""
+
+from collections.abc import Iterator
+
+from pdchecks.check import Need, NodeCheck, Verdict
+from pdchecks.facts.host import CodecFailure, NonAsciiByte, RepoScan
+from pdchecks.finding import Remedy, Severity, Status
+from pdchecks.nodefacts import NodeFacts
+from pdchecks.policy import Policy
+from pdchecks.repository_text import from_repository
+
+_VERIFY = ("grep -nP '[^\\x00-\\x7F]' /etc/yum.conf /etc/yum.repos.d/*.repo",)
+# First bytes in UTF-8 of what people paste: U+00A0, U+2018 to U+201D.
+_PASTED = {
+    0xC2: "a no-break space or another sign of U+0080 to U+00BF",
+    0xE2: "a curly quote or a dash of U+2000 to U+2FFF",
+}
+
+
+def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
+    bad = [fact for fact in node.all(NonAsciiByte) if not fact.comment]
+    for fact in node.all(NonAsciiByte):
+        yield _comment(fact) if fact.comment else _byte(fact)
+    for failure in node.all(CodecFailure):
+        if not bad and from_repository(failure, node):
+            yield _failure(failure)
+    for scan in node.all(RepoScan):
+        yield Verdict(Status.PASS, scan.paths, f"{scan.paths}: ASCII only", quotes=(scan.quote,))
+
+
+def _byte(fact: NonAsciiByte) -> Verdict:
+    where = f"{fact.path}:{fact.line}:{fact.column}"
+    return Verdict(
+        Status.FAIL,
+        where,
+        f"{where} holds the byte 0x{fact.byte:02x}",
+        f"It starts {_PASTED.get(fact.byte, 'a character outside ASCII')}. Python 2 yum mixes it with a translated message "
+        "and stops with UnicodeDecodeError; another locale does not cure it.",
+        (fact.quote,),
+        _VERIFY,
+        Remedy("Type that character again in ASCII.", commands=(f"sed -n '{fact.line}p' {fact.path} | cat -A",)),
+    )
+
+
+def _comment(fact: NonAsciiByte) -> Verdict:
+    where = f"{fact.path}:{fact.line}:{fact.column}"
+    summary = f"{where} holds the byte 0x{fact.byte:02x}, in a comment: yum does not read it"
+    return Verdict(Status.INFO, where, summary, quotes=(fact.quote,))
+
+
+def _failure(failure: CodecFailure) -> Verdict:
+    byte = f"0x{failure.byte:02x}" if isinstance(failure.byte, int) else "above 0x7f"
+    return Verdict(
+        Status.FAIL,
+        "package manager configuration",
+        f"{failure.program} stopped at a byte {byte} that comes from a .repo file",
+        f"The statement that stopped handles a value of a repository: {failure.statement}",
+        (failure.quote,),
+        _VERIFY,
+        Remedy("Find the byte and type it again in ASCII; until then disable that repository.", commands=_VERIFY),
+    )
+
+
+CHECK = NodeCheck(
+    id="PD-YUM-001",
+    topic="yum.repo-bytes",
+    title="Non-ASCII bytes in repository files",
+    severity=Severity.HIGH,
+    tools=("grep", "yum"),
+    sources=("https://github.com/RedhawkSDR/redhawk/issues/4", "Python 2 Unicode HOWTO, implicit ASCII decoding"),
+    need=Need.YUM,
+    judge=judge,
+)

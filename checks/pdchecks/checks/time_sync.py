@@ -1,0 +1,44 @@
+"""The clock: whether somebody keeps it right."""
+
+from collections.abc import Iterator
+
+from pdchecks.check import NodeCheck, Verdict
+from pdchecks.facts.host import ClockSync
+from pdchecks.finding import Remedy, Severity, Status
+from pdchecks.nodefacts import NodeFacts
+from pdchecks.policy import Policy
+
+
+def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
+    clocks = node.all(ClockSync)
+    if not clocks:
+        return
+    # chronyc asks the daemon; timedatectl repeats a flag of the kernel, which chrony does not set in every configuration.
+    clock = next((fact for fact in clocks if fact.by == "chronyc"), clocks[0])
+    quotes = tuple(fact.quote for fact in clocks)
+    if clock.synchronised or any(fact.synchronised for fact in clocks):
+        yield Verdict(Status.PASS, "clock", f"the clock is synchronised ({clock.by})", quotes=quotes)
+        return
+    yield Verdict(
+        Status.WARN,
+        "clock",
+        f"the clock is not synchronised ({clock.by})",
+        "Deadlines that a request carries, tokens that expire and the order of log lines of two nodes rely on equal clocks.",
+        quotes,
+        ("timedatectl", "chronyc tracking"),
+        Remedy(
+            "Run a time service, and see that it reaches a server.",
+            commands=("timedatectl set-ntp true", "chronyc sources"),
+        ),
+    )
+
+
+CHECK = NodeCheck(
+    id="PD-TIME-001",
+    topic="time.sync",
+    title="Clock is not synchronised",
+    severity=Severity.MEDIUM,
+    tools=("timedatectl", "chronyc"),
+    sources=("timedatectl(1), NTPSynchronized", "chronyc(1), tracking"),
+    judge=judge,
+)
