@@ -11,7 +11,7 @@ from pdchecks.parse.reader import Reader, looks_like, runs
 from pdchecks.unknown import Unknown
 
 _HEAD = re.compile(
-    r"(?P<address>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) (?P<kind>[A-Z][^:\[]{2,60}?)"
+    r"(?P<address>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) (?P<kind>[A-Z0-9][^:\[]{2,60}?)"
     r"(?: \[[0-9a-f]{4}\])?: (?P<name>.{1,200})"
 )
 _CAPABLE = re.compile(r"\s*LnkCap:\s.{0,40}?Speed (?P<speed>\d{1,3}(?:\.\d)?)GT/s, Width x(?P<width>\d{1,2})")
