@@ -127,7 +127,7 @@ def pythons(run: Run) -> Outcome:
 def engine(run: Run) -> Outcome:
     if not run.command(BIN / "pdctl", "model", "fetch"):
         return Outcome(False, "the embedded model could not be fetched")
-    return run.pytest("engine", "tests/unit", "tests/contract", "-m", "engine or gpu")
+    return run.pytest("engine", "tests/unit", "tests/contract", "tests/engine", "-m", "engine or gpu")
 
 
 def demo(run: Run) -> Outcome:

@@ -41,8 +41,9 @@ class Verdict:
 class Check:
     """id: PD-<AREA>-<NNN>, never reused. title: the fault in a few words. sources: where its knowledge comes from.
 
-    tools: whose output it reads; when a collector's whole run leaves the judge without a word, the runner says unknown and
-    why these gave nothing. silence_passes: the judge speaks only of events, so that a log without any is a pass.
+    tools: whose output it reads; when a collector's whole run leaves the judge without a word, the runner says unknown
+    and why these gave nothing. silence_passes: the judge speaks only of events, so that a log without any is a pass.
+    on_demand: it reads runs and logs of programs that no collector holds, so that silence means nothing at all.
     """
 
     id: str
@@ -53,6 +54,7 @@ class Check:
     sources: tuple[str, ...]
     need: Need | None = None
     silence_passes: bool = False
+    on_demand: bool = False
 
     @property
     def module(self) -> str:

@@ -106,16 +106,22 @@ class Counters(_Section):
     pause_fail: float
 
 
+class Perf(_Section):
+    bandwidth_share: float
+
+
 class Link(_Section):
     flaps_per_day: int
     flap_debounce_s: float
+    downs_in_life: int
+    unused: list[str]
 
 
 class Values(_Section):
     fabric: Fabric
     firmware: Firmware
     locale: Locale
-    # A null leaves the key as the node has it.
+    # Null leaves the key of the node alone: no role sets it, no check expects it.
     sysctl: dict[str, int | str | None]
     limits: Limits
     modules: Modules
@@ -124,6 +130,7 @@ class Values(_Section):
     gpu: GpuPolicy
     counters: Counters
     link: Link
+    perf: Perf
 
 
 @dataclass(frozen=True, slots=True)

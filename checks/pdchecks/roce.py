@@ -3,7 +3,8 @@
 # What one RoCE packet adds to its payload, at most: GRH 40, UDP 8, BTH 12, XRC 4, atomic header 28, ICRC 4 bytes;
 # linux include/rdma/ib_verbs.h, iboe_get_mtu().
 HEADER_BYTES = 40 + 8 + 12 + 4 + 28 + 4
-PATH_MTUS = (256, 512, 1024, 2048, 4096)
+# enum ib_mtu of the InfiniBand specification: powers of two from 256 bytes, five of them.
+PATH_MTUS = tuple(256 << step for step in range(5))
 
 
 def path_mtu(netdev_mtu: int) -> int:

@@ -43,7 +43,7 @@ def _ask_node(check: NodeCheck, node: NodeFacts, policy: Policy) -> Iterator[Fin
         verdicts = list(check.judge(node, policy))
     except Exception as error:
         verdicts = [_broke(check, error)]
-    if not verdicts and node.collected:
+    if not verdicts and node.collected and not check.on_demand:
         verdicts = [_silence(check, node)]
     for verdict in verdicts:
         yield stamp(check, verdict, node.name)

@@ -6,8 +6,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from pdctl.commands import checks, doctor, help_topics
-from pdctl.commands import provision as provision_command
+from pdctl.commands import checks, demo, doctor, down, help_topics, inventory, logs, model, pair, provision, status, up
 from pdctl.errors import PdError
 
 PANELS = ("Start", "Diagnose", "Operate", "Develop")
@@ -54,10 +53,18 @@ def _options(
     pass
 
 
-app.command("provision", rich_help_panel="Start")(provision_command.provision)
+app.command("demo", rich_help_panel="Start")(demo.demo)
+app.command("provision", rich_help_panel="Start")(provision.provision)
+app.add_typer(inventory.app, name="inventory", rich_help_panel="Start")
+app.command("up", rich_help_panel="Start")(up.up)
+app.add_typer(model.app, name="model", rich_help_panel="Start")
 app.command("doctor", rich_help_panel="Diagnose")(doctor.doctor)
 app.command("explain", rich_help_panel="Diagnose")(checks.explain)
 app.add_typer(checks.app, name="checks", rich_help_panel="Diagnose")
+app.command("pair", rich_help_panel="Diagnose")(pair.pair)
+app.command("status", rich_help_panel="Operate")(status.status)
+app.command("logs", rich_help_panel="Operate")(logs.logs)
+app.command("down", rich_help_panel="Operate")(down.down)
 app.add_typer(help_topics.app, name="help", rich_help_panel="Develop")
 
 

@@ -36,7 +36,6 @@ def look(
 ) -> tuple[list[Evidence], list[Incomplete]]:
     """Runs the collector on every node of the inventory, or on this host."""
     from pdchecks.collector import script
-
     from pdctl.reach.fleet import run_everywhere
     from pdctl.reach.local import run_local
 

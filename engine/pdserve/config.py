@@ -38,23 +38,36 @@ class ModelConfig(_Strict):
     threads: int | None = Field(default=None, ge=1)
 
 
-class PrefillConfig(_Strict):
-    role: Literal["prefill"] = "prefill"
+class _Process(_Strict):
+    """drain_s: after SIGTERM, how long requests in work may go on.
+
+    control_token_file: mode 0600; see docs/engine.md.
+    """
+
     name: str
     listen: Listen
     model: ModelConfig
-    chunk_tokens: int = Field(default=256, ge=1)
+    drain_s: float = Field(default=5.0, ge=0.0)
+    control_token_file: Path | None = None
+
+
+class PrefillConfig(_Process):
+    """chunk_tokens: prompt tokens computed, and pushed per layer, at a time."""
+
+    role: Literal["prefill"] = "prefill"
+    chunk_tokens: int = Field(default=256, ge=1, le=8192)
     max_waiting: int = Field(default=256, ge=1)
 
 
-class DecodeConfig(_Strict):
-    """kv_listen: where prefill pushes KV. kv_memory_bytes: size of the paged cache, both K and V, all layers."""
+class DecodeConfig(_Process):
+    """kv_listen: where prefill pushes KV. kv_memory_bytes: size of the paged cache, both K and V, all layers.
+
+    max_running: requests that hold blocks. max_waiting: requests that wait for blocks; more are refused.
+    recompute_chunk_tokens: longest chunk when decode computes a prompt itself.
+    """
 
     role: Literal["decode"] = "decode"
-    name: str
-    listen: Listen
     kv_listen: Listen
-    model: ModelConfig
     block_tokens: int = Field(default=16, ge=1)
     kv_memory_bytes: int = Field(default=1 << 30, ge=1 << 20)
     max_running: int = Field(default=32, ge=1)
@@ -67,12 +80,15 @@ class Peer(_Strict):
     url: str
 
 
-class RouterConfig(_Strict):
+class RouterConfig(_Process):
+    """request_deadline_s: longest wait for a next token. default_max_tokens: of a chat answer that names none, because
+    blocks for the whole answer are set aside before it begins. max_requests: in work at once; more are refused.
+    """
+
     role: Literal["router"] = "router"
-    name: str
-    listen: Listen
-    model: ModelConfig
     prefill: list[Peer] = Field(min_length=1)
     decode: list[Peer] = Field(min_length=1)
     request_deadline_s: float = Field(default=30.0, gt=0)
     max_body_bytes: int = Field(default=4 << 20, ge=1024)
+    default_max_tokens: int = Field(default=1024, ge=1)
+    max_requests: int = Field(default=1024, ge=1)

@@ -1,7 +1,7 @@
 """The KV contract and its wire format: values, frames and a state machine. No sockets, no files, no torch."""
 
-from pdwire.compat import Conversion, FieldVerdict, Outcome, Side, Verdict, verdict
-from pdwire.connection import Connection, Incoming, Received, Sealed, seal
+from pdwire.compat import FIELDS, Conversion, FieldVerdict, Outcome, Side, Verdict, verdict
+from pdwire.connection import Connection, Incoming, Received
 from pdwire.dtypes import DType
 from pdwire.errors import ChecksumMismatch, IncompatiblePeer, LocalProtocolError, RemoteProtocolError, WireError
 from pdwire.frames import (
@@ -20,21 +20,27 @@ from pdwire.frames import (
     Role,
 )
 from pdwire.header import HEAD_BYTES
+from pdwire.layout import UNPACKED, Attention, ByteOrder, Layout
 from pdwire.limits import MAX_CONTROL_BYTES, MAX_FRAME_TOKENS, Limits, Offer
 from pdwire.record import PROTOCOL_VERSION, CompatRecord
+from pdwire.sealing import Sealed, seal
 from pdwire.state import ConnectionState, RequestState
 from pdwire.validate import CONNECTION, REQUEST_BYTES
 
 __all__ = [
     "CONNECTION",
+    "FIELDS",
     "HEAD_BYTES",
     "MAX_CONTROL_BYTES",
     "MAX_FRAME_TOKENS",
     "PROTOCOL_VERSION",
     "REQUEST_BYTES",
+    "UNPACKED",
     "Abort",
     "AbortCode",
+    "Attention",
     "Bye",
+    "ByteOrder",
     "ChecksumMismatch",
     "CompatRecord",
     "Complete",
@@ -51,6 +57,7 @@ __all__ = [
     "IncompatiblePeer",
     "Kind",
     "LayerFrame",
+    "Layout",
     "Limits",
     "LocalProtocolError",
     "Offer",

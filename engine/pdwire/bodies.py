@@ -26,8 +26,9 @@ from pdwire.frames import (
     Role,
     Scalar,
 )
+from pdwire.layout import Attention, ByteOrder, Layout
 from pdwire.limits import Offer
-from pdwire.record import MAX_ROPE_LIST, CompatRecord, RopeValue
+from pdwire.record import MAX_KV_SCALES, MAX_ROPE_LIST, CompatRecord, RopeValue
 from pdwire.strictjson import Fields
 from pdwire.validate import finite, member
 
@@ -87,7 +88,11 @@ def _record(fields: Fields) -> CompatRecord:
         attention_backend=fields.text("attention_backend", 128),
         capacity_tokens=fields.integer("capacity_tokens", 1, _U64),
         transports=tuple(_text(name) for name in fields.items("transports", 16)),
-        kv_scales=fields.text("kv_scales", 128),
+        kv_scales=tuple(finite("kv scale", scale) for scale in fields.items("kv_scales", MAX_KV_SCALES)),
+        attention=member("attention", Attention, fields.text("attention", 32)),
+        layout=member("layout", Layout, fields.text("layout", 32)),
+        byte_order=member("byte order", ByteOrder, fields.text("byte_order", 16)),
+        isa_layout=fields.text("isa_layout", 32),
         tp_size=fields.integer("tp_size", 1, _U64),
         tp_rank=fields.integer("tp_rank", 0, _U64),
         block_tokens=fields.integer("block_tokens", 1, _U64),

@@ -14,74 +14,22 @@ Not thread-safe. Times are those of `clock`, in seconds.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 
 from pdwire import bodies
-from pdwire.compat import Conversion, Verdict, verdict
-from pdwire.errors import ChecksumMismatch, IncompatiblePeer, LocalProtocolError, RemoteProtocolError
-from pdwire.frames import (
-    KIND_OF,
-    Abort,
-    AbortCode,
-    Complete,
-    Credit,
-    FirstToken,
-    Frame,
-    Hello,
-    Kind,
-    LayerFrame,
-    Ping,
-    Role,
-)
-from pdwire.header import HEAD_BYTES, Buffer, Checksum, Head, read_head, write_control_head, write_layer_head
-from pdwire.limits import MAX_CONTROL_BYTES, Limits, Offer
+from pdwire.compat import Conversion, Side, Verdict, verdict
+from pdwire.errors import ChecksumMismatch, IncompatiblePeer, LocalProtocolError, RemoteProtocolError, WireError
+from pdwire.frames import KIND_OF, Abort, Credit, Frame, Hello, Kind, LayerFrame, Ping, Role
+from pdwire.header import HEAD_BYTES, Buffer, Checksum, Head, read_head
+from pdwire.kvshape import check_frame, check_record
+from pdwire.limits import Limits, Offer
 from pdwire.record import CompatRecord
-from pdwire.state import (
-    CONNECTION,
-    CONNECTION_DEADLINE,
-    OWN_ABORT,
-    REQUEST,
-    REQUEST_DEADLINE,
-    ConnectionState,
-    RequestState,
-    advance,
-)
+from pdwire.requests import Requests
+from pdwire.sealing import Sealed, request_of
+from pdwire.state import CONNECTION, CONNECTION_DEADLINE, OWN_ABORT, ConnectionState, RequestState, advance, may_say
 from pdwire.validate import CONNECTION as WHOLE_CONNECTION
 from pdwire.validate import authored_by_peer
-
-
-@dataclass(frozen=True, slots=True)
-class Sealed:
-    """A frame as it goes out. buffers: the head, then the body's own buffers."""
-
-    frame: Frame
-    buffers: tuple[Buffer, ...]
-    length: int
-
-
-def seal(frame: Frame, body: Sequence[Buffer] = ()) -> Sealed:
-    """body: of a LayerFrame, contiguous, together exactly its body_bytes. Raises LocalProtocolError."""
-    if isinstance(frame, LayerFrame):
-        pieces = tuple(memoryview(piece).cast("B") for piece in body)
-        size = sum(piece.nbytes for piece in pieces)
-        if size != frame.body_bytes:
-            raise LocalProtocolError(f"body of {frame} must have {frame.body_bytes} bytes: {size}")
-        return Sealed(frame, (write_layer_head(frame, pieces), *pieces), HEAD_BYTES + size)
-    encoded = bodies.encode(frame)
-    length = HEAD_BYTES + len(encoded)
-    kind = KIND_OF[type(frame)]
-    if length > MAX_CONTROL_BYTES:
-        raise LocalProtocolError(f"{kind.name.lower()} must have at most {MAX_CONTROL_BYTES} bytes: {length}")
-    return Sealed(frame, (write_control_head(kind, _request(frame), encoded) + encoded,), length)
-
-
-def _request(frame: Frame) -> bytes:
-    match frame:
-        case LayerFrame() | FirstToken() | Complete() | Abort():
-            return frame.request
-        case _:
-            return WHOLE_CONNECTION
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +76,10 @@ class Incoming:
 
 
 class Connection:
-    """One end. can: what our engine converts, so that the verdict need not refuse it."""
+    """One end. can: what our engine converts, so that the verdict need not refuse it.
+
+    A decode side whose peer is incompatible still says its HELLO, so that the peer can see why; then it is BROKEN.
+    """
 
     def __init__(
         self,
@@ -147,7 +98,7 @@ class Connection:
         self.verdict: Verdict | None = None
         self._can = can
         self._clock = clock
-        self._requests: dict[bytes, tuple[RequestState, float]] = {}
+        self._requests = Requests()
         self._echoes: list[Abort] = []
         self._layer_bytes = 0
         """Of KV frames, sent or received, whichever our role does."""
@@ -162,12 +113,12 @@ class Connection:
         return Hello(role=self.role, record=self.record, offer=self.limits.offer)
 
     def request_state(self, request: bytes) -> RequestState:
-        return self._requests.get(request, (RequestState.IDLE, 0.0))[0]
+        return self._requests.state(request)
 
     @property
     def requests(self) -> dict[bytes, RequestState]:
         """Those that are not idle."""
-        return {request: state for request, (state, _) in self._requests.items()}
+        return {request: state for request, state, _ in self._requests}
 
     # Writing.
 
@@ -179,15 +130,26 @@ class Connection:
     def send(self, sealed: Sealed) -> tuple[Buffer, ...]:
         """The buffers to write, whole and before those of a later call. On LocalProtocolError nothing has changed."""
         frame = sealed.frame
+        request, kind = request_of(frame), KIND_OF[type(frame)]
+        if kind is not Kind.ABORT or request != WHOLE_CONNECTION:
+            self._following(self.role, kind, LocalProtocolError)
         if isinstance(frame, LayerFrame):
             self._check_layer(frame, sealed.length, self._peer_offer(), LocalProtocolError)
         elif isinstance(frame, Hello) and frame != self.hello:
             raise LocalProtocolError("hello must carry this side's own record and offer")
+        if request != WHOLE_CONNECTION and not may_say(self.request_state(request), self.role, kind):
+            state = self.request_state(request).value
+            raise LocalProtocolError(f"{kind.name.lower()} for request {request.hex()}, which is {state}")
         self._advance(self.role, frame, LocalProtocolError)
-        if isinstance(frame, LayerFrame):
-            self._layer_bytes += sealed.length
-        elif isinstance(frame, Credit):
-            self._granted = frame.total
+        match frame:
+            case LayerFrame():
+                self._layer_bytes += sealed.length
+            case Credit():
+                self._granted = frame.total
+            case Hello() if self.verdict is not None and not self.verdict.ok:
+                self.state = ConnectionState.BROKEN
+            case _:
+                pass
         self._spoke = self._clock()
         return sealed.buffers
 
@@ -221,34 +183,35 @@ class Connection:
     def _check_head(self, head: Head) -> None:
         if head.kind is Kind.ABORT and head.request == WHOLE_CONNECTION:
             return
-        kind = head.kind.name.lower()
-        if advance(CONNECTION, self.state, self.role.peer, head.kind) is None:
-            raise RemoteProtocolError(f"{self.role.peer} may not say {kind} while the connection is {self.state.value}")
+        self._following(self.role.peer, head.kind, RemoteProtocolError)
         if head.request != WHOLE_CONNECTION:
-            self._next_request_state(self.role.peer, head.request, head.kind, RemoteProtocolError)
+            most = self._most_requests()
+            self._requests.following(self.role.peer, head.request, head.kind, most, RemoteProtocolError)
         if head.layer is not None:
             self._check_layer(head.layer, head.length, self.limits, RemoteProtocolError)
 
     def _finish(self, head: Head, checksum: int, body: bytes) -> Frame:
         self._heard = self._clock()
+        frame: Frame | None = head.layer
         if head.layer is not None:
             self._layer_bytes += head.length
-        try:
             if checksum != head.checksum:
-                if head.layer is not None:
-                    raise ChecksumMismatch(head.layer, checksum, head.checksum)
-                raise RemoteProtocolError(
-                    f"checksum of {head.kind.name.lower()} is {checksum:#018x}, header says {head.checksum:#018x}"
-                )
-            with authored_by_peer():
-                frame = head.layer or bodies.decode(head.kind, head.request, body)
+                raise ChecksumMismatch(head.layer, checksum, head.checksum)
+        try:
+            if frame is None:
+                frame = self._control_frame(head, checksum, body)
             self._hear(frame)
-        except ChecksumMismatch:
-            raise
         except RemoteProtocolError:
             self.state = ConnectionState.BROKEN
             raise
         return frame
+
+    def _control_frame(self, head: Head, checksum: int, body: bytes) -> Frame:
+        if checksum != head.checksum:
+            name = head.kind.name.lower()
+            raise RemoteProtocolError(f"checksum of {name} is {checksum:#018x}, header says {head.checksum:#018x}")
+        with authored_by_peer():
+            return bodies.decode(head.kind, head.request, body)
 
     def _hear(self, frame: Frame) -> None:
         self._advance(self.role.peer, frame, RemoteProtocolError)
@@ -267,6 +230,9 @@ class Connection:
     def _greet(self, hello: Hello) -> None:
         if hello.role is not self.role.peer:
             raise RemoteProtocolError(f"peer of {self.role} must be {self.role.peer}: {str(hello.role)!r}")
+        fault = check_record(hello.record, Side(hello.role.value))
+        if fault is not None:
+            raise RemoteProtocolError(f"hello: {fault}")
         self.peer = hello
         if self.role is Role.PREFILL:
             self._granted = hello.offer.credit_bytes
@@ -274,6 +240,8 @@ class Connection:
         else:
             self.verdict = verdict(hello.record, self.record, can=self._can)
         if not self.verdict.ok:
+            if self.role is Role.PREFILL:
+                self.state = ConnectionState.BROKEN
             raise IncompatiblePeer(self.verdict)
 
     def feed(self, data: Buffer) -> None:
@@ -300,28 +268,22 @@ class Connection:
     def overdue(self) -> list[Abort]:
         """Requests whose deadline passed, as the ABORTs to send for them.
 
-        Raises RemoteProtocolError when it is the connection's own deadline.
+        Raises RemoteProtocolError when it is the connection's own deadline, or nobody answers an ABORT.
         """
         now = self._clock()
         name = CONNECTION_DEADLINE.get(self.state)
         if name is not None:
-            since = self._started if name == "hello_s" else self._heard
-            self._break_if_late(f"connection is {self.state.value}", name, since, now)
-        aborts = []
-        for request, (state, since) in self._requests.items():
-            name = REQUEST_DEADLINE[state]
+            self._break_if_late("connection", name, self._started if name == "hello_s" else self._heard, now)
+        for request, state, since in self._requests:
             if state in OWN_ABORT.values():
-                self._break_if_late(f"request {request.hex()} is {state.value}", name, since, now)
-            elif now - since > getattr(self.limits, name):
-                reason = f"{state.value} without another frame for {getattr(self.limits, name):g} s ({name})"
-                aborts.append(Abort(request=request, code=AbortCode.DEADLINE, reason=reason))
-        return aborts
+                self._break_if_late(f"request {request.hex()}, {state.value}", "abort_s", since, now)
+        return self._requests.overdue(self.limits, now)
 
     def _break_if_late(self, what: str, name: str, since: float, now: float) -> None:
         allowed = getattr(self.limits, name)
         if now - since > allowed:
             self.state = ConnectionState.BROKEN
-            raise RemoteProtocolError(f"{what} and the peer said nothing for {allowed:g} s ({name})")
+            raise RemoteProtocolError(f"{what}: nothing from the peer for {allowed:g} s ({name})")
 
     def lost(self) -> None:
         """The bytes ended, or the caller gave the connection up."""
@@ -332,23 +294,18 @@ class Connection:
 
     def _peer_offer(self) -> Offer:
         if self.peer is None:
-            raise LocalProtocolError("nothing but hello may be sent before the peer's hello")
+            raise LocalProtocolError("the peer has not said hello")
         return self.peer.offer
 
-    def _check_layer(self, frame: LayerFrame, length: int, offer: Offer, error: type[Exception]) -> None:
-        """Against what was negotiated; before memory is taken for it. offer: the receiver's."""
-        record = self.record
-        for name, got, want in (
-            ("dtype", frame.dtype.label, record.dtype.label),
-            ("kv heads", frame.kv_heads, record.rank_kv_heads),
-            ("head dim", frame.head_dim, record.head_dim),
-        ):
-            if got != want:
-                raise error(f"{frame} has {name} {got}, negotiated {want}")
-        if frame.layer >= record.layers:
-            raise error(f"{frame} is beyond the {record.layers} layers negotiated")
-        if frame.end_token > self._decode_capacity():
-            raise error(f"{frame} is beyond decode's capacity of {self._decode_capacity()} tokens")
+    def _check_layer(self, frame: LayerFrame, length: int, offer: Offer, error: type[WireError]) -> None:
+        """Against what was negotiated; before memory is taken for it. offer: the receiver's.
+
+        A frame has the form that prefill's engine computed; converting it, where that is agreed, is decode's part.
+        """
+        record = self.record if self.role is Role.PREFILL or self.peer is None else self.peer.record
+        fault = check_frame(frame, record, self._decode_capacity())
+        if fault is not None:
+            raise error(f"{frame} is not what was negotiated: {fault}")
         if length > offer.max_frame_bytes:
             raise error(f"{frame} has {length} bytes, more than max_frame_bytes {offer.max_frame_bytes}")
         if length > self.credit:
@@ -358,37 +315,22 @@ class Connection:
         decode = self.record if self.role is Role.DECODE or self.peer is None else self.peer.record
         return decode.capacity_tokens
 
-    def _advance(self, role: Role, frame: Frame, error: type[Exception]) -> None:
+    def _advance(self, role: Role, frame: Frame, error: type[WireError]) -> None:
         if isinstance(frame, Abort) and frame.request == WHOLE_CONNECTION:
             self.state = ConnectionState.BROKEN
             return
-        kind = KIND_OF[type(frame)]
+        kind, request = KIND_OF[type(frame)], request_of(frame)
+        state = self._following(role, kind, error)
+        if request != WHOLE_CONNECTION:
+            following = self._requests.following(role, request, kind, self._most_requests(), error)
+            self._requests.enter(request, following, self._clock())
+        self.state = state
+
+    def _following(self, role: Role, kind: Kind, error: type[WireError]) -> ConnectionState:
         state = advance(CONNECTION, self.state, role, kind)
         if state is None:
             raise error(f"{role} may not say {kind.name.lower()} while the connection is {self.state.value}")
-        request = _request(frame)
-        if request != WHOLE_CONNECTION:
-            following = self._next_request_state(role, request, kind, error)
-            if following is RequestState.IDLE:
-                self._requests.pop(request, None)
-            else:
-                self._requests[request] = (following, self._since(request, following))
-        self.state = state
+        return state
 
-    def _next_request_state(self, role: Role, request: bytes, kind: Kind, error: type[Exception]) -> RequestState:
-        current = self.request_state(request)
-        following = advance(REQUEST, current, role, kind)
-        if following is None:
-            raise error(f"{role} may not say {kind.name.lower()} for request {request.hex()}, which is {current.value}")
-        if current is RequestState.IDLE and role is Role.PREFILL and kind is not Kind.ABORT:
-            most = self.limits.max_requests if self.role is Role.DECODE else self._peer_offer().max_requests
-            if len(self._requests) >= most:
-                raise error(f"request {request.hex()} is one more than the {most} that decode takes at a time")
-        return following
-
-    def _since(self, request: bytes, following: RequestState) -> float:
-        """An aborted request is not kept alive by what was still on its way."""
-        current = self._requests.get(request)
-        if current is not None and current[0] is following and following in OWN_ABORT.values():
-            return current[1]
-        return self._clock()
+    def _most_requests(self) -> int:
+        return self.limits.max_requests if self.role is Role.DECODE else self._peer_offer().max_requests

@@ -18,6 +18,7 @@ U32 = 0xFFFF_FFFF
 U64 = 0xFFFF_FFFF_FFFF_FFFF
 MAX_REASON = 1000
 MAX_META = 16
+MAX_META_TEXT = 4000
 
 Scalar: TypeAlias = str | int | float | bool | None
 
@@ -231,8 +232,8 @@ def _scalar(name: str, value: object) -> None:
     if value is None or isinstance(value, bool):
         return
     if isinstance(value, str):
-        if len(value) > 4096:
-            raise LocalProtocolError(f"{name} must be at most 4096 characters: {value[:32]!r}...")
+        if len(value) > MAX_META_TEXT:
+            raise LocalProtocolError(f"{name} must be at most {MAX_META_TEXT} characters: {value[:32]!r}...")
         try:
             value.encode()
         except UnicodeEncodeError:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import xxhash
@@ -94,6 +94,11 @@ def _sealed(head: bytearray, body: Sequence[Buffer]) -> bytes:
 
 def read_head(head: Buffer) -> Head:
     """head: exactly 64 bytes. Raises RemoteProtocolError; each malformed case has its own message."""
+    with authored_by_peer():
+        return _read_head(head)
+
+
+def _read_head(head: Buffer) -> Head:
     magic, version, flags, dtype, code, length, layers, heads, tokens, dim, checksum = HEADER.unpack_from(head, 0)
     request, layer, part, first_token, count, reserved = DESCRIPTOR.unpack_from(head, HEADER.size)
     if magic == _SWAPPED_MAGIC:
@@ -108,51 +113,48 @@ def read_head(head: Buffer) -> Head:
         raise RemoteProtocolError(f"unknown flags: {flags:#04x}")
     if reserved:
         raise RemoteProtocolError(f"reserved descriptor field is not zero: {reserved:#x}")
-    with authored_by_peer():
-        kind = member("frame kind", Kind, code)
+    kind = member("frame kind", Kind, code)
     if length < HEAD_BYTES:
         raise RemoteProtocolError(f"length {length!r} is shorter than the {HEAD_BYTES} bytes of a head")
-    plain = Head(kind, length, request, checksum)
     if kind is Kind.LAYER:
-        return replace(
-            plain, layer=_layer(plain, dtype, (layers, heads, tokens, dim), (layer, part, first_token, count))
-        )
-    _control(plain, (dtype, layers, heads, tokens, dim, layer, part, first_token, count))
-    return plain
+        frame = _layer(request, dtype, length, (layers, heads, tokens, dim), (layer, part, first_token, count))
+        return Head(kind, length, request, checksum, frame)
+    _control(kind, length, request, (dtype, layers, heads, tokens, dim, layer, part, first_token, count))
+    return Head(kind, length, request, checksum)
 
 
-def _layer(head: Head, dtype: int, shape: tuple[int, int, int, int], place: tuple[int, int, int, int]) -> LayerFrame:
+def _layer(
+    request: bytes, dtype: int, length: int, shape: tuple[int, int, int, int], place: tuple[int, int, int, int]
+) -> LayerFrame:
     layers, heads, tokens, dim = shape
     layer, part, first_token, count = place
     if layers != 1:
         raise RemoteProtocolError(f"a layer frame has 1 layer in its shape: {layers!r}")
     if tokens != count:
         raise RemoteProtocolError(f"shape has {tokens!r} tokens, descriptor {count!r}")
-    with authored_by_peer():
-        frame = LayerFrame(
-            request=head.request,
-            layer=layer,
-            first_token=first_token,
-            count=count,
-            dtype=member("dtype code", DType, dtype),
-            kv_heads=heads,
-            head_dim=dim,
-            part=member("part", Part, part),
-        )
-    if head.length != HEAD_BYTES + frame.body_bytes:
+    frame = LayerFrame(
+        request=request,
+        layer=layer,
+        first_token=first_token,
+        count=count,
+        dtype=member("dtype code", DType, dtype),
+        kv_heads=heads,
+        head_dim=dim,
+        part=member("part", Part, part),
+    )
+    if length != HEAD_BYTES + frame.body_bytes:
         want = HEAD_BYTES + frame.body_bytes
-        raise RemoteProtocolError(f"length {head.length!r} of {frame}, its shape and dtype imply {want}")
+        raise RemoteProtocolError(f"length {length!r} of {frame}, its shape and dtype imply {want}")
     return frame
 
 
-def _control(head: Head, unused: tuple[int, ...]) -> None:
-    name = head.kind.name.lower()
-    if head.length > MAX_CONTROL_BYTES:
-        raise RemoteProtocolError(f"length {head.length!r} of {name}, control frames have at most {MAX_CONTROL_BYTES}")
+def _control(kind: Kind, length: int, request: bytes, unused: tuple[int, ...]) -> None:
+    name = kind.name.lower()
+    if length > MAX_CONTROL_BYTES:
+        raise RemoteProtocolError(f"length {length!r} of {name}, control frames have at most {MAX_CONTROL_BYTES}")
     if any(unused):
         raise RemoteProtocolError(f"{name} with a dtype, shape or token range: {unused!r}")
-    if head.kind in CONNECTION_KINDS and head.request != CONNECTION:
-        raise RemoteProtocolError(f"{name} for one request: {head.request!r}")
-    if head.kind not in CONNECTION_KINDS and head.kind is not Kind.ABORT:
-        with authored_by_peer():
-            request_id(head.request)
+    if kind in CONNECTION_KINDS and request != CONNECTION:
+        raise RemoteProtocolError(f"{name} for one request: {request!r}")
+    if kind not in CONNECTION_KINDS and kind is not Kind.ABORT:
+        request_id(request)

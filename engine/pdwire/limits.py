@@ -32,7 +32,7 @@ class Offer:
 
     max_frame_bytes: int = 64 << 20
     credit_bytes: int = 128 << 20
-    max_requests: int = 4096
+    max_requests: int = 2000
     idle_s: float = 15.0
 
     def __post_init__(self) -> None:

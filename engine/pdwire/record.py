@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from pdwire.dtypes import DType
 from pdwire.errors import LocalProtocolError
+from pdwire.layout import UNPACKED, Attention, ByteOrder, Layout
 from pdwire.validate import finite, integer, text
 
 RopeValue: TypeAlias = str | int | float | bool | tuple[float, ...] | None
@@ -17,6 +18,8 @@ PROTOCOL_VERSION = 1
 
 MAX_ROPE_KEYS = 64
 MAX_ROPE_LIST = 1024
+MAX_KV_SCALES = 2048
+"""Of 1024 layers; more would not fit a HELLO."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +30,11 @@ class CompatRecord:
     model_digest: of the weights and config.json; tokenizer_digest: of what turns text into token ids.
     rope: position encoding, flat: `theta`, `rope_type`, `factor`, `original_max_position_embeddings`, ...; a key that
     the model's configuration does not have is left out. layers, kv_heads, head_dim: of the whole model.
-    dtype: of the KV elements that go over the wire. kv_scales: `none`, or a digest of the scales of a quantised cache.
+    dtype: of the KV elements that go over the wire. kv_scales: of a quantised cache, K's and V's of each layer in turn;
+    empty where every scale is 1.
+    attention: what the model keeps of each token. layout, byte_order: in which order this side writes, or wants, the
+    elements. isa_layout: `none`, or the instruction set that this side's blocks are packed for (vLLM on a CPU: `vec`,
+    `amx`, `neon`; K is then stored transposed, and only whole blocks can be moved).
     tp_size, tp_rank: tensor parallelism; one connection joins one rank of each side.
     block_tokens: tokens in one block of this side's cache. capacity_tokens: tokens its whole cache holds.
     engine, engine_version, attention_backend: as resolved, not as asked for. transports: that it can speak, by name.
@@ -48,7 +55,11 @@ class CompatRecord:
     attention_backend: str
     capacity_tokens: int
     transports: tuple[str, ...]
-    kv_scales: str = "none"
+    kv_scales: tuple[float, ...] = ()
+    attention: Attention = Attention.DENSE
+    layout: Layout = Layout.TOKEN_MAJOR
+    byte_order: ByteOrder = ByteOrder.LITTLE
+    isa_layout: str = UNPACKED
     tp_size: int = 1
     tp_rank: int = 0
     block_tokens: int = 16
@@ -57,7 +68,7 @@ class CompatRecord:
     def __post_init__(self) -> None:
         for name in ("name", "model_digest", "tokenizer_digest", "engine", "engine_version", "attention_backend"):
             text(name, getattr(self, name), 128)
-        text("kv_scales", self.kv_scales, 128)
+        text("isa_layout", self.isa_layout, 32)
         integer("protocol", self.protocol, 1, 255)
         integer("layers", self.layers, 1, 65_536)
         integer("kv_heads", self.kv_heads, 1, 65_535)
@@ -66,8 +77,13 @@ class CompatRecord:
         integer("tp_rank", self.tp_rank, 0, self.tp_size - 1)
         integer("block_tokens", self.block_tokens, 1, 1 << 20)
         integer("capacity_tokens", self.capacity_tokens, 1, 0xFFFF_FFFF)
-        if self.kv_heads % self.tp_size and self.tp_size % self.kv_heads:
-            raise LocalProtocolError(f"tp_size must divide kv_heads {self.kv_heads} or be a multiple: {self.tp_size!r}")
+        rank_heads(self.kv_heads, self.tp_size, self.tp_rank)
+        if len(self.kv_scales) not in (0, 2 * self.layers):
+            raise LocalProtocolError(
+                f"kv_scales must be 2 for each of {self.layers} layers, or none: {len(self.kv_scales)}"
+            )
+        for scale in self.kv_scales:
+            finite("kv scale", scale)
         if not 1 <= len(self.transports) <= 16:
             raise LocalProtocolError(f"transports must name 1 to 16: {self.transports!r}")
         for transport in self.transports:
@@ -83,9 +99,32 @@ class CompatRecord:
         return max(1, self.kv_heads // self.tp_size)
 
     @property
+    def kv_replicas(self) -> int:
+        """Ranks that hold the same KV heads."""
+        return max(1, self.tp_size // self.kv_heads)
+
+    @property
+    def rank_head_range(self) -> range:
+        """The KV heads of the whole model that this rank holds."""
+        return rank_heads(self.kv_heads, self.tp_size, self.tp_rank)
+
+    @property
     def bytes_per_token(self) -> int:
         """K and V of one token, all layers, on this rank."""
         return 2 * self.layers * self.rank_kv_heads * self.head_dim * self.dtype.itemsize
+
+
+def rank_heads(kv_heads: int, tp_size: int, tp_rank: int) -> range:
+    """Which of the model's KV heads a tensor-parallel rank holds.
+
+    More ranks than heads: neighbours hold replicas of one head, as vLLM's `QKVParallelLinear` deals them out
+    (`tp_rank // num_kv_head_replicas`). Raises LocalProtocolError when the sizes do not divide.
+    """
+    if kv_heads % tp_size and tp_size % kv_heads:
+        raise LocalProtocolError(f"tp_size must divide kv_heads {kv_heads} or be a multiple: {tp_size!r}")
+    held, replicas = max(1, kv_heads // tp_size), max(1, tp_size // kv_heads)
+    first = integer("tp_rank", tp_rank, 0, tp_size - 1) // replicas * held
+    return range(first, first + held)
 
 
 def _rope_value(key: str, value: object) -> None:

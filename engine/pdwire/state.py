@@ -132,3 +132,10 @@ _State = TypeVar("_State", ConnectionState, RequestState)
 def advance(table: Mapping[_State, Mapping[Event, _State]], state: _State, role: Role, kind: Kind) -> _State | None:
     """The state after `role` has said `kind`, or None where it may not."""
     return table[state].get((role, kind))
+
+
+def may_say(state: RequestState, role: Role, kind: Kind) -> bool:
+    """Whether `role` may say it, given what it has heard. Who has heard the peer's ABORT answers that and no more: the
+    other events of that row are for frames that were on their way when the ABORT was said."""
+    heard_abort = state is OWN_ABORT[role.peer]
+    return advance(REQUEST, state, role, kind) is not None and (kind is Kind.ABORT or not heard_abort)

@@ -1,7 +1,7 @@
 """KV over the tcp transport, process to process on this host, against a raw socket with the same buffers.
 
-`python tests/bench/kv_tcp.py [--gib 2] [--frame-mib 1 8]` prints one line for each; nothing is asserted. The raw socket
-moves the same number of bytes with sendall and recv_into and verifies nothing; the transport verifies every frame.
+`python tests/bench/kv_tcp.py [--gib 1] [--frame-mib 0.0625 1 8]` prints one line for each; nothing is asserted.
+The raw socket moves the same bytes with sendall and recv_into and verifies nothing; the transport verifies every frame.
 Figures are medians of five, in 10^9 bytes a second, from the first push to COMPLETE.
 """
 
@@ -141,12 +141,12 @@ def timed(once: Callable[[int], None], total: int) -> list[float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gib", type=float, default=1.0, help="moved in each round")
-    parser.add_argument("--frame-mib", type=int, nargs="+", default=[1, 8])
+    parser.add_argument("--frame-mib", type=float, nargs="+", default=[0.0625, 1, 8])
     arguments = parser.parse_args()
     spawn = multiprocessing.get_context("spawn")
     for frame_mib in arguments.frame_mib:
-        frame_bytes = frame_mib * MIB
-        total = int(arguments.gib * 1024) // frame_mib * frame_bytes
+        frame_bytes = int(frame_mib * MIB)
+        total = int(arguments.gib * 1024 * MIB) // frame_bytes * frame_bytes
         medians = {}
         for name, receiver, rounds in (("raw socket", raw_receiver, raw_round), ("kv tcp", kv_receiver, kv_round)):
             ours, theirs = spawn.Pipe()
@@ -161,7 +161,7 @@ def main() -> None:
                 ours.send("end")
             process.join(10)
             shown = " ".join(f"{rate:.2f}" for rate in rates)
-            print(f"{name:>10}  frames of {frame_mib} MiB  median {medians[name]:.2f} GB/s  ({shown})")
+            print(f"{name:>10}  frames of {frame_mib:g} MiB  median {medians[name]:.2f} GB/s  ({shown})")
         print(f"{'ratio':>10}  {medians['kv tcp'] / medians['raw socket']:.2f}")
 
 

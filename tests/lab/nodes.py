@@ -119,6 +119,10 @@ class Lab:
         self._ledger.process(process.pid)
         return process
 
+    def pids(self, namespace: str) -> list[int]:
+        """Processes in one of this lab's namespaces."""
+        return [int(pid) for pid in run("ip", "netns", "pids", namespace).split()]
+
     def _with(self, environment: Mapping[str, str] | None) -> Sequence[str]:
         """Own home, state and cache; no locale of whoever runs the tests, since ssh would carry it to the node."""
         home = self.known_hosts.parent.parent

@@ -11,6 +11,8 @@ from tests.lab.commands import run
 PACKAGES = (
     *("systemd", "systemd-sysv", "dbus", "libpam-systemd", "udev", "kmod", "procps", "locales"),
     *("iproute2", "iputils-ping", "ethtool", "pciutils", "openssh-server", "python3", "python3-apt"),
+    # Debian has it too: what safe_yum wraps can run here.
+    "dnf",
     # What the policy asks of an RDMA node: the lab has no route to a mirror.
     *("rdma-core", "ibverbs-providers", "ibverbs-utils", "infiniband-diags", "perftest"),
 )

@@ -52,6 +52,14 @@ class ModuleOption(Fact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ModuleRefused(Fact):
+    """modprobe or insmod could not load a module. words: why, as it printed."""
+
+    module: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedModules(Fact):
     names: frozenset[str]
 

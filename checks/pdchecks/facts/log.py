@@ -8,11 +8,15 @@ from pdchecks.unknown import Unknown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelEvent(Fact):
-    """One line of the kernel log that means something. kind: see `parse/kernel_log.py`; detail: the words that vary."""
+    """One line of the kernel log that means something. kind: see `parse/kernel_log.py`; detail: the words that vary.
+
+    driver: where the line names one, else empty.
+    """
 
     kind: str
     device: str
     detail: str
+    driver: str
     seconds: float | Unknown
 
 
@@ -38,15 +42,19 @@ class QpFailure(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkCompletion(Fact):
-    """A failed work completion. status: ibv_wc_status."""
+    """A failed work completion. status: ibv_wc_status. device: the local one."""
 
     status: int
     vendor: int | Unknown
+    device: str | Unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DevicesInUse(Fact):
-    """The devices that a communication library chose. layer: as it printed it (RoCE, IB)."""
+    """The devices that a communication library chose. layer: as it printed it (RoCE, IB), or Socket.
+
+    No device at all: the library found none that it could use.
+    """
 
     devices: tuple[str, ...]
     layer: str
@@ -55,10 +63,11 @@ class DevicesInUse(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuDirect(Fact):
-    """A library's own word whether it registers GPU memory with the NIC."""
+    """A library's own word whether it registers GPU memory with the NIC. why: where it gives a reason."""
 
     device: str
     enabled: bool
+    why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,13 +9,14 @@ from pdchecks.unknown import Unknown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Netdev(Fact):
-    """mtu in bytes. lower: the interface below a VLAN or macvlan, empty for a plain one."""
+    """mtu in bytes. lower: the interface below a VLAN or macvlan, empty for a plain one. master: its bond or bridge."""
 
     name: str
     mtu: int | Unknown
     up: bool | Unknown
     lower: str
     addresses: tuple[str, ...]
+    master: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +60,11 @@ class Offload(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkSpeed(Fact):
+    """supported_mbps: the fastest of the link modes that card and module support together."""
+
     netdev: str
     speed_mbps: int | Unknown
+    supported_mbps: int | Unknown
     detected: bool | Unknown
 
 
@@ -75,10 +79,62 @@ class Neighbour(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PciLink(Fact):
-    """A PCI function's link: speed in GT/s and lanes, now and at most."""
+    """A PCI function's link: speed in GT/s and lanes, now and at most. kind: lspci's class name, or empty."""
 
     address: str
+    kind: str
     speed: float
     width: int
     max_speed: float
     max_width: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PciBandwidth(Fact):
+    """The kernel's own word that a slower link stands between a function and the root. Gb/s; at: that link."""
+
+    address: str
+    available_gbps: float
+    capable_gbps: float
+    at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PciFunction(Fact):
+    """A function that lspci lists. kind: its class name."""
+
+    address: str
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PciAcs(Fact):
+    """ACSCtl of a function: the names of the bits that are on. address is Unknown where only that line was kept."""
+
+    address: str | Unknown
+    kind: str
+    on: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PciOrdering(Fact):
+    """Whether a function may order its writes relaxed (DevCtl RlxdOrd)."""
+
+    address: str
+    kind: str
+    relaxed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route(Fact):
+    """The kernel's answer to `ip route get`. asked: the interface or source that the question named; empty for none.
+
+    netdev: the interface that packets leave by; Unknown with the kernel's words where there is no way.
+    """
+
+    destination: str
+    source: str
+    asked: str
+    via: str
+    netdev: str | Unknown

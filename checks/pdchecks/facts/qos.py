@@ -63,3 +63,11 @@ class CongestionControl(Fact):
     netdev: str
     role: str
     enabled: Mapping[int, bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoceTrafficClass(Fact):
+    """The traffic class that a device gives to RoCE packets: eight bits, DSCP above two bits of ECN."""
+
+    device: str
+    traffic_class: int

@@ -20,7 +20,10 @@ class RdmaDevice(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RdmaPort(Fact):
-    """state and physical in the words of rdma(8): ACTIVE, DOWN, ...; LINK_UP, DISABLED, ... layer: Ethernet or InfiniBand."""
+    """state and physical in the words of rdma(8): ACTIVE, DOWN, ...; LINK_UP, DISABLED, ...
+
+    layer: Ethernet or InfiniBand.
+    """
 
     device: str
     port: int
@@ -87,3 +90,10 @@ class RdmaCounters(Fact):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoRdmaDevice(Fact):
     """The kernel lists no RDMA device."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeerMemory(Fact):
+    """A client of the kernel's peer memory interface is registered: GPU memory can be given to the NIC."""
+
+    client: str

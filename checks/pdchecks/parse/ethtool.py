@@ -23,6 +23,8 @@ _OPTIONS = {
 _FIELD = re.compile(r"\s*(?P<key>[A-Za-z][A-Za-z0-9_. /()-]{0,80}?):\s*(?P<value>.*?)\s*")
 _COUNTER = re.compile(r"\s*(?P<name>\[?[A-Za-z0-9_][A-Za-z0-9_.\[\]: -]{0,80}?):\s*(?P<value>\d{1,24})\s*")
 _FIRMWARE = re.compile(r"(?P<version>\S+)(?:\s+\((?P<psid>[A-Za-z0-9_]{4,32})\))?")
+# Link modes stand one or two a line; the second and later lines are only indented.
+_SUPPORTED = re.compile(r"Supported link modes:(?:\s+\d{2,7}base\S{1,20}){1,200}")
 _SHAPES = {
     "driver": re.compile(r"^driver: .*\n(?:.*\n){0,3}?firmware-version:", re.MULTILINE),
     "counters": re.compile(r"^NIC statistics:", re.MULTILINE),
@@ -119,12 +121,15 @@ def _link(block: Block, netdev: str) -> list[Fact]:
     if "Speed" not in fields and "Link detected" not in fields:
         return []
     speed = re.match(r"(\d{1,8})Mb/s", fields.get("Speed", ""))
+    modes = _SUPPORTED.search(block.output)
+    speeds = [int(mode) for mode in re.findall(r"(\d{2,7})base", modes[0])] if modes else []
     detected = {"yes": True, "no": False}.get(fields.get("Link detected", ""), Unknown("the link was not reported"))
     return [
         LinkSpeed(
             quote=block.quote(f"Speed: {fields.get('Speed', '')} Link detected: {fields.get('Link detected', '')}"),
             netdev=netdev,
             speed_mbps=int(speed[1]) if speed else Unknown("the speed was not reported"),
+            supported_mbps=max(speeds) if speeds else Unknown("no supported link mode was printed"),
             detected=detected,
         )
     ]

@@ -119,6 +119,7 @@ def _pci(block: Block) -> list[Fact]:
                 f"{files['max_link_speed']:g} GT/s x{files['max_link_width']:g}"
             ),
             address=address,
+            kind="",
             speed=files["current_link_speed"],
             width=int(files["current_link_width"]),
             max_speed=files["max_link_speed"],

@@ -6,6 +6,7 @@ import re
 from pdchecks.evidence import Block
 from pdchecks.facts.base import Fact
 from pdchecks.facts.log import KernelEvent
+from pdchecks.facts.net import PciBandwidth
 from pdchecks.parse.reader import Reader, looks_like, runs
 from pdchecks.unknown import Unknown
 
@@ -28,7 +29,25 @@ _EVENTS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"(?:infiniband )?(?P<device>[\w.-]{1,40}): .{0,80}?(?P<detail>async reg mr failed\. status -?\d{1,4})"
         ),
     ),
-    # drivers/net/ethernet/mellanox/mlx5/core/events.c, mlx5_pcie_event
+    # drivers/infiniband/hw/mlx5/cq.c, dump_cqe
+    (
+        "cqe-error",
+        re.compile(r"(?P<device>[\w.-]{1,40}): .{0,60}?WC error: (?P<detail>\d{1,3}, Message: [A-Za-z ()-]{3,60})"),
+    ),
+    # drivers/net/ethernet/mellanox/mlx5/core/events.c, port_module and mlx5_pcie_event
+    (
+        "module-error",
+        re.compile(
+            r"mlx5_core (?P<device>[0-9a-f:.]{7,14}): .{0,60}?Port module event\[error\]: module \d{1,3}, "
+            r"Cable error, (?P<detail>[A-Za-z0-9 /.,()-]{3,80})"
+        ),
+    ),
+    (
+        "pcie-power-sufficient",
+        re.compile(
+            r"mlx5_core (?P<device>[0-9a-f:.]{7,14}): .{0,80}?PCIe slot (?P<detail>advertised sufficient power \(\d{1,4}W\))"
+        ),
+    ),
     (
         "pcie-power",
         re.compile(
@@ -44,6 +63,15 @@ _EVENTS: tuple[tuple[str, re.Pattern[str]], ...] = (
         "firmware",
         re.compile(r"mlx5_core (?P<device>[0-9a-f:.]{7,14}): firmware version: (?P<detail>\d{1,3}\.\d{1,4}\.\d{1,6})"),
     ),
+    # drivers/net/ethernet/mellanox/mlx5/core/cmd.c; i40e_adminq.c and ice_controlq.c
+    (
+        "firmware-mismatch",
+        re.compile(
+            r"(?P<driver>mlx5_core|i40e|ice|ixgbe) (?P<device>[0-9a-f:.]{7,14}): .{0,80}?"
+            r"(?P<detail>Driver cmdif rev\(\d+\) differs from firmware's\(\d+\)"
+            r"|(?:stopped because|detected) .{0,40}NVM image.{0,60}than expected[^.]{0,20}(?:\.\d[^.]{0,20})?\..{0,100})"
+        ),
+    ),
     (
         "probe-failed",
         re.compile(
@@ -53,11 +81,19 @@ _EVENTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "probe-failed",
         re.compile(
-            r"(?P<driver>[\w-]{2,24}) (?P<device>[0-9a-f]{4}:[0-9a-f:.]{7,9}): (?:\w+_load_one|probe_one|init_one|mlx5_init_one)\w* failed with error code (?P<detail>-\d{1,4})"
+            r"(?P<driver>[\w-]{2,24}) (?P<device>[0-9a-f]{4}:[0-9a-f:.]{7,9}): "
+            r"(?:\w{2,30}:\d{1,5}:\(pid \d{1,9}\): )?(?:\w+_load_one|probe_one|init_one|mlx5_init_one)\w* failed with error code (?P<detail>-\d{1,4})"
         ),
     ),
     # kernel/module/main.c, unknown_module_param_cb
     ("unknown-parameter", re.compile(r"(?P<device>[\w-]{2,40}): unknown parameter '(?P<detail>[\w.-]{1,60})' ignored")),
+    # kernel/module/main.c, check_version and simplify_symbols
+    (
+        "symbol-refused",
+        re.compile(
+            r"(?P<device>nvidia_peermem|nv_peer_mem): (?P<detail>(?:disagrees about version of|Unknown) symbol \w{1,80})"
+        ),
+    ),
     # net/core/neighbour.c; the second is the wording before 3.x
     ("neighbour-overflow", re.compile(r"(?P<device>arp_cache|ndisc_cache): (?P<detail>neighbor table overflow)")),
     ("neighbour-overflow", re.compile(r"(?P<device>)(?P<detail>Neighbour table overflow)", re.IGNORECASE)),
@@ -77,9 +113,15 @@ _EVENTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("nvml-mismatch", re.compile(r"(?P<device>NVRM): (?P<detail>API mismatch: .{1,120})")),
 )
 
+# drivers/pci/pci.c, __pcie_print_link_status
+_BANDWIDTH = re.compile(
+    r"(?P<address>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]): (?P<available>\d{1,4}\.\d{1,3}) Gb/s available PCIe bandwidth, "
+    r"limited by (?P<speed>[\d.]{1,5}) GT/s PCIe x(?P<width>\d{1,2}) link at (?P<at>[0-9a-f:.]{7,14}) "
+    r"\(capable of (?P<capable>\d{1,4}\.\d{1,3}) Gb/s"
+)
 _BOOT_SECONDS = re.compile(r"\[\s{0,8}(?P<seconds>\d{1,9}\.\d{1,9})\]")
 _SHAPE = re.compile(
-    r"mlx5_core [0-9a-f]{4}:|^\[\s*\d+\.\d+\] |\bQP \d+ error: |eighbou?r table overflow|async reg mr failed|\bkernel: |NVRM: ",
+    r"mlx5_core [0-9a-f]{4}:|^\[\s*\d+\.\d+\] |\bQP \d+ error: |eighbou?r table overflow|async reg mr failed|\bkernel: |NVRM: |PCIe bandwidth",
     re.MULTILINE,
 )
 
@@ -88,6 +130,9 @@ def parse(block: Block) -> list[Fact] | Unknown:
     facts: list[Fact] = []
     for line in block.lines:
         text = line[:1000]
+        if limited := _BANDWIDTH.search(text):
+            facts.append(_bandwidth(block, text, limited))
+            continue
         for kind, pattern in _EVENTS:
             if match := pattern.search(text):
                 facts.append(_event(block, kind, text, match))
@@ -97,6 +142,16 @@ def parse(block: Block) -> list[Fact] | Unknown:
     return facts
 
 
+def _bandwidth(block: Block, line: str, match: re.Match[str]) -> PciBandwidth:
+    return PciBandwidth(
+        quote=block.quote(line.strip()),
+        address=match["address"],
+        available_gbps=float(match["available"]),
+        capable_gbps=float(match["capable"]),
+        at=f"{match['at']} ({match['speed']} GT/s x{match['width']})",
+    )
+
+
 def _event(block: Block, kind: str, line: str, match: re.Match[str]) -> KernelEvent:
     stamp = _BOOT_SECONDS.match(line)
     return KernelEvent(
@@ -104,6 +159,7 @@ def _event(block: Block, kind: str, line: str, match: re.Match[str]) -> KernelEv
         kind=kind,
         device=match["device"] or "",
         detail=match["detail"],
+        driver=match.groupdict().get("driver") or "",
         seconds=float(stamp["seconds"]) if stamp else Unknown("the line has no time since boot"),
     )
 

@@ -4,7 +4,7 @@ import re
 
 from pdchecks.evidence import Block, words
 from pdchecks.facts.base import Fact
-from pdchecks.facts.host import LoadedModules, ModuleOption, ModuleParameters
+from pdchecks.facts.host import LoadedModules, ModuleOption, ModuleParameters, ModuleRefused
 from pdchecks.parse.reader import Reader, looks_like
 from pdchecks.unknown import Unknown
 
@@ -12,7 +12,13 @@ _NAME = r"[A-Za-z0-9_-]{1,60}"
 _PARAMETER = re.compile(rf"(?:parm:\s+)?(?P<name>{_NAME}):.*")
 _OPTIONS = re.compile(rf"(?:\S{{1,200}}\.conf:)?\s*options\s+(?P<module>{_NAME})\s+(?P<rest>\S.*)")
 _LSMOD = re.compile(rf"(?P<module>{_NAME})\s+\d{{1,10}}\s+\d{{1,6}}\b.*")
-_SHAPE = re.compile(r"^Module\s+Size\s+Used by|^(?:\S+\.conf:)?options \S+ \w+=", re.MULTILINE)
+_REFUSED = re.compile(
+    rf"(?:modprobe|insmod): (?:ERROR|FATAL|error):? (?:could not insert(?: module)? '?(?P<module>{_NAME})(?:\.ko\S{{0,8}})?'?: |"
+    rf"Module (?P<missing>{_NAME}) )(?P<words>.{{3,120}})"
+)
+_SHAPE = re.compile(
+    r"^modprobe: (?:ERROR|FATAL)|^Module\s+Size\s+Used by|^(?:\S+\.conf:)?options \S+ \w+=", re.MULTILINE
+)
 
 
 def parse(block: Block) -> list[Fact] | Unknown:
@@ -22,7 +28,15 @@ def parse(block: Block) -> list[Fact] | Unknown:
     facts: list[Fact] = []
     loaded: set[str] = set()
     for line in block.lines:
-        if options := _OPTIONS.match(line):
+        if refused := _REFUSED.match(line):
+            facts.append(
+                ModuleRefused(
+                    quote=block.quote(line),
+                    module=canonical(refused["module"] or refused["missing"]),
+                    words=refused["words"].strip(),
+                )
+            )
+        elif options := _OPTIONS.match(line):
             facts += _options(block, line, options)
         elif row := _LSMOD.fullmatch(line):
             loaded.add(canonical(row["module"]))

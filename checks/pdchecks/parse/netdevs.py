@@ -17,6 +17,7 @@ _IFCONFIG = re.compile(r"(?P<name>[^\s:]{1,32}): flags=\d{1,9}<(?P<flags>[A-Z0-9
 _OLD_IFCONFIG = re.compile(r"(?P<name>\S{1,32})\s+Link encap:")
 _OLD_MTU = re.compile(r"\s+(?P<flags>UP\b[A-Z ]{0,60})\s+MTU:(?P<mtu>\d{1,7})")
 _INET = re.compile(r"\s+inet6? (?:addr:)?\s?(?P<address>[0-9a-fA-F.:]{2,45}(?:/\d{1,3})?)")
+_MASTER = re.compile(r" master (?P<master>[^\s:]{1,32})")
 _SHAPE = re.compile(r"^\d+: [^\s:]+: <[A-Z_,-]+>.* mtu \d+|^\S+: flags=\d+<.*>\s+mtu \d+", re.MULTILINE)
 
 
@@ -47,6 +48,7 @@ def parse(block: Block) -> list[Fact] | Unknown:
 
 def _netdev(block: Block, line: str, name: str, mtu: str, lower_flags: str, addresses: list[str]) -> Netdev:
     lower, _, flags = lower_flags.partition(" ")
+    master = _MASTER.search(line)
     return Netdev(
         quote=block.quote(line.strip()),
         name=name,
@@ -54,6 +56,7 @@ def _netdev(block: Block, line: str, name: str, mtu: str, lower_flags: str, addr
         up="UP" in flags.split(","),
         lower="" if lower == "NONE" else lower,
         addresses=tuple(addresses),
+        master=master["master"] if master else "",
     )
 
 
@@ -74,6 +77,7 @@ def _from_json(block: Block, row: dict[str, Any]) -> list[Fact]:
                 for info in (infos if isinstance(infos, list) else ())
                 if isinstance(info, dict) and "local" in info
             ),
+            master=row["master"] if isinstance(row.get("master"), str) else "",
         )
     ]
 

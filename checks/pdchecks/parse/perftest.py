@@ -21,6 +21,13 @@ _FAILURES = re.compile(
     r"|.{0,40}error=\d{1,3}.{0,40}",
     re.IGNORECASE,
 )
+_LAYER = re.compile(r"^ Link type\s+: (?P<layer>Ethernet|IB|Unknown)", re.MULTILINE)
+_UNIT = re.compile(r"#bytes\s.*BW average\[(?P<unit>Gb/sec|MiB/sec|MB/sec)\]")
+_ROW = re.compile(
+    r"\s{0,20}(?P<bytes>\d{1,12})\s{1,30}\d{1,12}\s{1,30}-?\d{1,9}\.\d{1,9}\s{1,30}(?P<average>\d{1,9}\.\d{1,9})\b"
+)
+# perftest_parameters.c: what it calls MB is 2^20 bytes; newer versions write MiB.
+_GBPS = {"Gb/sec": 1.0, "MiB/sec": 2**20 * 8e-9, "MB/sec": 2**20 * 8e-9}
 _CUDA = re.compile(r"--use_cuda|--use_rocm|creating CUDA Ctx|initializing CUDA|cuMemAlloc|GPU buffer", re.IGNORECASE)
 _ORDERING = "not PCIe relaxed ordering compliant"
 
@@ -38,12 +45,26 @@ def parse(block: Block) -> list[Fact] | Unknown:
             tool=tool or (banner["test"] if banner else "perftest"),
             device=device,
             mtu=int(mtu["mtu"]) if mtu else Unknown("the run printed no MTU"),
+            layer=layer["layer"] if (layer := _LAYER.search(text)) else "",
+            averages=_averages(block),
+            both_ways="Bidirectional" in text or bool({"-b", "--bidirectional"} & set(block.command.split())),
             cuda=bool(_CUDA.search(block.command) or _CUDA.search(text)),
             ordering_warning=_ORDERING in text,
             failures=failures,
             status=int(status["status"]) if status else None,
         )
     ]
+
+
+def _averages(block: Block) -> dict[int, float]:
+    averages: dict[int, float] = {}
+    scale = 0.0
+    for line in block.lines:
+        if head := _UNIT.search(line[:400]):
+            scale = _GBPS[head["unit"]]
+        elif scale and (row := _ROW.match(line)):
+            averages[int(row["bytes"])] = float(row["average"]) * scale
+    return averages
 
 
 def _claims(block: Block) -> bool:

@@ -1,16 +1,11 @@
 """`pdctl provision INVENTORY`: converge nodes to the policy."""
 
-from enum import StrEnum
 from pathlib import Path
 
 import typer
 
 from pdctl.errors import UsageError
-
-
-class Output(StrEnum):
-    TABLE = "table"
-    JSON = "json"
+from pdctl.render.formats import Format
 
 
 def provision(
@@ -28,7 +23,7 @@ def provision(
     timeout: int = typer.Option(15, "--timeout", "-T", min=1, help="Seconds for one SSH connection attempt."),
     become: bool = typer.Option(False, "--become", "-b", help="Become root on the nodes with sudo."),
     ask_become_pass: bool = typer.Option(False, "--ask-become-pass", "-K", help="Ask for the sudo password."),
-    output: Output = typer.Option(Output.TABLE, "-o", "--output", help="Format of stdout."),
+    output: Format = typer.Option(Format.TABLE, "-o", "--output", help="Format of stdout."),
 ) -> None:
     """Converge nodes to the policy: locale, safe_yum, sysctl, limits, rdma.
 
@@ -64,7 +59,7 @@ def provision(
     )
     with progress() as watch:
         report = run(options, watch)
-    if output is Output.JSON:
+    if output is Format.JSON:
         typer.echo(json.dumps(document(report), ensure_ascii=False, indent=2))
     else:
         typer.echo(text(report, diff=diff))

@@ -41,14 +41,15 @@ class Options:
             "limit": self.limit,
             "tags": list(self.tags),
             "skip_tags": list(self.skip_tags),
-            "extra_vars": [_name(given) for given in self.extra_vars],
+            "extra_vars": [shown(given) for given in self.extra_vars],
             "forks": self.forks,
             "connect_timeout_s": self.connect_timeout_s,
             "become": self.become,
         }
 
 
-def _name(given: str) -> str:
+def shown(given: str) -> str:
+    """An argument of `-e` as it may be printed and kept."""
     if given.startswith("@"):
         return given
     return given.split("=", 1)[0] if "=" in given and not given.lstrip().startswith(("{", "[")) else "(inline)"

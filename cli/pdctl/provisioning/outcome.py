@@ -8,6 +8,7 @@ from typing import Any
 from pdctl.exit_codes import ExitCode, worst
 
 VERDICT_ACTION = "pdctl_verdict"
+_SAYS_NOTHING = ("non-zero return code", "MODULE FAILURE")
 
 
 class Status(StrEnum):
@@ -176,6 +177,8 @@ def _message(data: Mapping[str, Any]) -> str:
     result = data.get("res") or {}
     for key in ("msg", "stderr", "module_stderr", "stdout", "module_stdout"):
         text = result.get(key)
+        if text in _SAYS_NOTHING and (result.get("stderr") or result.get("stdout")):
+            continue
         if isinstance(text, list):
             text = "\n".join(str(line) for line in text)
         if text:

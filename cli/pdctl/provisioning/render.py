@@ -7,6 +7,7 @@ from typing import Any
 
 from pdctl.provisioning.outcome import Change, HostResult, Status
 from pdctl.provisioning.run import Report
+from pdctl.render.columns import columns
 
 
 def text(report: Report, *, diff: bool) -> str:
@@ -21,16 +22,7 @@ def _table(hosts: Iterable[HostResult], *, check: bool) -> Iterable[str]:
     would = "would change" if check else "changed"
     rows = [("host", "address", "status", would, "refused")]
     rows += [(h.name, h.address, h.status.value, str(len(h.changes)), str(len(h.problems))) for h in hosts]
-    widths = [max(_columns(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        yield "  ".join(cell + " " * (width - _columns(cell)) for cell, width in zip(row, widths, strict=True)).rstrip()
-
-
-def _columns(cell: str) -> int:
-    """Terminal columns: East Asian wide characters take two."""
-    import unicodedata
-
-    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in cell)
+    yield from columns(rows)
 
 
 def _details(host: HostResult, *, diff: bool) -> list[str]:

@@ -18,7 +18,7 @@ import psutil
 
 from pdctl.ansible_env import ansible_environment
 from pdctl.errors import UsageError
-from pdctl.provisioning.options import Options
+from pdctl.provisioning.options import Options, shown
 from pdctl.provisioning.ssh_masters import control_path_folder
 
 EventHandler = Callable[[Mapping[str, Any]], None]
@@ -186,13 +186,18 @@ def _extra_vars(given: tuple[str, ...]) -> dict[str, Any]:
             else:
                 loaded = {str(key): str(value) for key, value in parse_kv(text).items()}
         except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
-            raise UsageError(f"cannot read `-e {text}`", detail=str(error)) from error
+            raise UsageError(f"cannot read `-e {shown(text)}`", detail=_why(error)) from error
         if not isinstance(loaded, dict) or not loaded or "_raw_params" in loaded:
             raise UsageError(
-                f"`-e {text}` names no variable", hint="`-e key=value`, `-e '{\"key\": 1}'` or `-e @file.yml`"
+                f"`-e {shown(text)}` names no variable", hint="`-e key=value`, `-e '{\"key\": 1}'` or `-e @file.yml`"
             )
         merged |= loaded
     return merged
+
+
+def _why(error: Exception) -> str:
+    """Without the text itself, which a YAML error quotes and which may hold a secret."""
+    return getattr(error, "problem", None) or (str(error) if isinstance(error, OSError) else type(error).__name__)
 
 
 def _write_private(path: Path, document: Mapping[str, Any]) -> None:

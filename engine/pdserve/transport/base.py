@@ -91,6 +91,11 @@ class KvSender(Protocol):
     @property
     def peer(self) -> CompatRecord: ...
 
+    @property
+    def alive(self) -> bool:
+        """False once the connection is gone, however it went: every call will fail, connect anew."""
+        ...
+
     def push(
         self,
         frame: LayerFrame,

@@ -8,6 +8,7 @@ a peer that does not read.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -48,6 +49,8 @@ class Endpoint:
         self.lock = threading.Condition()
         self.over: str | None = None
         self._writing = threading.Lock()
+        self._shut = False
+        """Not even what is queued may be written any more."""
         self._queue: list[memoryview] = []
         self._queued = 0
         self._reserved = 0
@@ -60,12 +63,14 @@ class Endpoint:
     def post(self, frame: Frame) -> bool:
         """Sends a control frame without waiting. False: the state of things no longer allows it, or all is over."""
         with self.lock:
+            if self.over is not None:
+                return False
             try:
                 self._enqueue(frame)
             except LocalProtocolError:
                 return False
         self._flush()
-        return self.over is None
+        return True
 
     def keep_up(self) -> None:
         """Sends what the protocol asks for by itself: answers to ABORT, credit, signs of life."""
@@ -79,20 +84,30 @@ class Endpoint:
     def send(self, sealed: Sealed, deadline: float, unless: Callable[[], None]) -> None:
         """Sends a frame after all that is queued. unless: asked under the lock until the frame's turn; may raise.
 
-        Raises Late, LocalProtocolError or PeerGone. A frame once begun has at least frame_s to finish.
+        Raises Late, LocalProtocolError or PeerGone. deadline: for the first byte; the frame then has frame_s.
         """
-        if isinstance(sealed.frame, LayerFrame):
-            self._reserve_credit(sealed.length, deadline, unless)
-            try:
-                self._send(sealed, deadline, unless)
-            finally:
-                with self.lock:
-                    self._reserved -= sealed.length
-                    self.lock.notify_all()
-        else:
-            self._send(sealed, deadline, unless)
+        size = sealed.length if isinstance(sealed.frame, LayerFrame) else 0
+        self._reserve_credit(size, deadline, unless)
+        if not self._writing.acquire(timeout=max(0.0, deadline - time.monotonic())):
+            self._return_credit(size)
+            raise Late("the connection was busy with other frames")
+        try:
+            with self.lock:
+                self._return_credit(size)
+                self._check_alive()
+                unless()
+                buffers = [memoryview(buffer) for buffer in self.connection.send(sealed)]
+                buffers = self._take_queue() + buffers
+            self.stream.write(buffers, time.monotonic() + self.connection.limits.frame_s)
+        except PeerGone as error:
+            self.fail(str(error))
+            raise
+        finally:
+            self._writing.release()
+        self._flush()
 
     def _reserve_credit(self, size: int, deadline: float, unless: Callable[[], None]) -> None:
+        """So that threads that wait for their turn to write do not all count on the same credit."""
         with self.lock:
             while True:
                 self._check_alive()
@@ -105,23 +120,10 @@ class Endpoint:
                     raise Late("the peer gave no credit")
                 self.lock.wait(left)
 
-    def _send(self, sealed: Sealed, deadline: float, unless: Callable[[], None]) -> None:
-        if not self._writing.acquire(timeout=max(0.0, deadline - time.monotonic())):
-            raise Late("the connection was busy with other frames")
-        try:
-            with self.lock:
-                self._check_alive()
-                unless()
-                buffers = [memoryview(buffer) for buffer in self.connection.send(sealed)]
-                buffers = self._take_queue() + buffers
-            begun = time.monotonic()
-            self.stream.write(buffers, max(deadline, begun + self.connection.limits.frame_s))
-        except PeerGone as error:
-            self.fail(str(error))
-            raise
-        finally:
-            self._writing.release()
-        self._flush()
+    def _return_credit(self, size: int) -> None:
+        with self.lock:
+            self._reserved -= size
+            self.lock.notify_all()
 
     def _enqueue(self, frame: Frame) -> None:
         for buffer in self.connection.send(seal(frame)):
@@ -136,11 +138,12 @@ class Endpoint:
 
     def _flush(self) -> None:
         """Writes the queue as far as the socket takes it. A writer that is just busy does it when it is done."""
-        while self._queue and self.over is None and self._writing.acquire(blocking=False):
+        while self._queue and self._writing.acquire(blocking=False):
             try:
                 with self.lock:
-                    self._check_alive()
                     queue = self._take_queue()
+                    if self._shut:
+                        return
                 if left := self.stream.write_some(queue):
                     with self.lock:
                         self._queue[:0] = left
@@ -158,10 +161,12 @@ class Endpoint:
         deadline: float | None,
         on_tick: Callable[[], None],
         place: Callable[[Incoming], Sequence[memoryview] | None],
+        note: Callable[[Frame], None] | None = None,
     ) -> Frame:
         """The next frame, its body in the views that `place` gives, or dropped when it gives None.
 
         deadline: for the frame to begin and to end; without one, it may begin at any time and has frame_s to end.
+        note: called with the frame under the lock, so that nobody sees its effect on the Connection without it.
         Raises PeerGone and what pdwire raises.
         """
         if time.monotonic() - self._ticked >= self.connection.limits.tick_s:
@@ -182,6 +187,8 @@ class Endpoint:
             self.stream.scatter(views, end, what, self.keep_up, incoming.update)
         with self.lock:
             frame = incoming.finish()
+            if note is not None:
+                note(frame)
             self.lock.notify_all()
         if isinstance(frame, Abort) and frame.request == CONNECTION:
             raise PeerGone(f"given up by the peer: {frame.reason}")
@@ -204,6 +211,7 @@ class Endpoint:
             if self.over is None:
                 self.over = reason
                 self.connection.lost()
+            self._shut = True
             self.lock.notify_all()
         self.stream.shut()
 
@@ -216,12 +224,13 @@ class Endpoint:
         self._last(Bye(), "closed by this side")
 
     def _last(self, frame: Frame, reason: str) -> None:
-        if self.over is None:
-            self.post(frame)
         with self.lock:
             if self.over is None:
+                with contextlib.suppress(LocalProtocolError):
+                    self._enqueue(frame)
                 self.over = reason
             self.lock.notify_all()
+        self._flush()
         self.stream.end_writing()
 
     def close(self) -> None:
@@ -231,6 +240,7 @@ class Endpoint:
         self.stream.linger(LINGER_S)
         self.stream.shut()
         with self._writing:
+            self._shut = True
             self.stream.close()
 
     def _check_alive(self) -> None:

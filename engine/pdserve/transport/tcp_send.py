@@ -67,6 +67,10 @@ class TcpSender:
         assert hello is not None, "a sender exists only after the handshake"
         return hello.record
 
+    @property
+    def alive(self) -> bool:
+        return self._endpoint.over is None
+
     def push(self, frame: LayerFrame, body: Sequence[memoryview], *, deadline: float) -> None:
         self._send(frame.request, lambda: seal(frame, body), deadline)
 
@@ -144,7 +148,7 @@ class TcpSender:
         endpoint = self._endpoint
         try:
             while True:
-                self._hear(endpoint.receive(None, self._tick, lambda incoming: None))
+                endpoint.receive(None, self._tick, lambda incoming: None, self._hear)
                 endpoint.keep_up()
         except PeerGone as error:
             endpoint.fail(str(error))
@@ -154,14 +158,14 @@ class TcpSender:
             endpoint.close()
 
     def _hear(self, frame: Frame) -> None:
-        with self._lock:
-            match frame:
-                case Complete() if self._endpoint.connection.request_state(frame.request) is RequestState.IDLE:
-                    self._remember(frame.request, None)
-                case Abort():
-                    self._remember(frame.request, frame)
-                case _:
-                    pass
+        """Under the lock."""
+        match frame:
+            case Complete() if self._endpoint.connection.request_state(frame.request) is RequestState.IDLE:
+                self._remember(frame.request, None)
+            case Abort():
+                self._remember(frame.request, frame)
+            case _:
+                pass
 
     def _tick(self) -> None:
         with self._lock:

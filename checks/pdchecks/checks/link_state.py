@@ -1,0 +1,85 @@
+"""RDMA ports that cannot carry traffic."""
+
+from collections.abc import Iterator
+
+from pdchecks.check import Need, NodeCheck, Verdict
+from pdchecks.fabric import Port, ports
+from pdchecks.finding import Remedy, Severity, Status
+from pdchecks.nodefacts import NodeFacts
+from pdchecks.policy import Policy
+from pdchecks.unknown import Unknown, known, reason
+
+
+def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
+    unused = policy.values.link.unused
+    for port in ports(node):
+        yield _judge_port(port, port.device in unused)
+
+
+def _judge_port(port: Port, unused: bool) -> Verdict:
+    physical = known(port.physical)
+    shown = _word(port.state) + (f", physical state {_word(physical)}" if physical else "")
+    verify = (f"rdma link show {port.name}",)
+    if isinstance(port.state, Unknown):
+        why = f"the state of {port.name} could not be read: {reason(port.state)}"
+        return Verdict(Status.UNKNOWN, port.name, why, quotes=port.quotes, verify=verify)
+    if port.active:
+        return Verdict(Status.PASS, port.name, f"port is {shown}", quotes=port.quotes)
+    if unused:
+        summary = f"port is {shown}; the policy says that it is not used"
+        return Verdict(Status.INFO, port.name, summary, quotes=port.quotes, verify=verify)
+    cause, remedy = _why(port, physical)
+    status = Status.WARN if port.state == "ACTIVE_DEFER" else Status.FAIL
+    cause = f"State {port.state}, physical state {physical or 'not printed'}. {cause}"
+    return Verdict(status, port.name, f"port is {shown}", cause, port.quotes, verify, remedy)
+
+
+def _word(state: object) -> str:
+    """The state in ibstat's spelling: Active, Down, LinkUp."""
+    return "".join(part.capitalize() for part in str(state).split("_"))
+
+
+def _why(port: Port, physical: str | None) -> tuple[str, Remedy]:
+    netdev = known(port.netdev) or "<netdev>"
+    unused = f"If no cable is meant to be here, name {port.device} under link.unused in the policy."
+    if port.state == "INIT" and port.layer == "InfiniBand":
+        return (
+            "The cable is fine, but no subnet manager has configured the port.",
+            Remedy("Start a subnet manager in this fabric, on a switch or with opensm.", commands=("sminfo",)),
+        )
+    if physical in ("LINK_UP", "LINKUP"):
+        return (
+            "There is light on the cable, but the network interface is administratively down.",
+            Remedy(
+                f"Bring the interface up, and make that persistent in the node's network configuration. {unused}",
+                commands=(f"ip link set dev {netdev} up",),
+                survives_reboot=False,
+            ),
+        )
+    if physical == "POLLING":
+        return (
+            "The port looks for a partner and finds none: no cable, a dead module, the far port down, or speeds, "
+            "FEC or "
+            "auto-negotiation that do not fit.",
+            Remedy(f"Check cable, module and the switch port. {unused}", commands=(f"ethtool -m {netdev}",)),
+        )
+    return (
+        "The port is switched off or nothing is plugged into it.",
+        Remedy(
+            f"Plug the cable in and bring the interface up. {unused}",
+            commands=(f"ip link set dev {netdev} up", f"ethtool {netdev}"),
+            survives_reboot=False,
+        ),
+    )
+
+
+CHECK = NodeCheck(
+    id="PD-LINK-001",
+    topic="link.state",
+    title="RDMA port is not active",
+    severity=Severity.CRITICAL,
+    tools=("rdma", "ibstat", "ibv_devinfo", "infiniband"),
+    sources=("iproute2 rdma/link.c", "rdma-core infiniband-diags/ibstat.c"),
+    need=Need.RDMA,
+    judge=judge,
+)

@@ -1,0 +1,71 @@
+"""Interfaces whose MTU is too small for the RoCE path MTU of the policy."""
+
+from collections.abc import Iterator
+
+from pdchecks.check import Need, NodeCheck, Verdict
+from pdchecks.evidence import words
+from pdchecks.fabric import carries_rdma, netdevs
+from pdchecks.facts.net import Netdev
+from pdchecks.finding import Impact, Remedy, Severity, Status
+from pdchecks.nodefacts import NodeFacts
+from pdchecks.policy import Policy
+from pdchecks.roce import HEADER_BYTES, netdev_mtu_for, path_mtu
+from pdchecks.unknown import known
+
+_STANDARD_MTU = 1500
+
+
+def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
+    wanted, to_set = policy.values.fabric.mtu.roce, policy.values.fabric.mtu.netdev
+    for netdev in node.all(Netdev):
+        mtu = known(netdev.mtu)
+        if mtu is None or not _concerns_roce(node, netdev, mtu, wanted):
+            continue
+        path, name = path_mtu(mtu), netdev.name
+        if path >= wanted:
+            yield Verdict(Status.PASS, name, f"MTU {mtu} gives RoCE path MTU {path}", quotes=(netdev.quote,))
+            continue
+        yield Verdict(
+            Status.WARN,
+            name,
+            f"MTU {mtu} gives RoCE only a path MTU of {path}; {wanted} needs at least {netdev_mtu_for(wanted)}",
+            f"RoCE takes the largest path MTU that fits into the interface's MTU less {HEADER_BYTES} bytes of headers: "
+            f"{mtu} - {HEADER_BYTES} = {mtu - HEADER_BYTES}.",
+            (netdev.quote,),
+            (
+                f"ip link show dev {name}",
+                "ibv_devinfo | grep active_mtu",
+                f"ping -M do -s {to_set - 28} <peer> -I {name}",
+            ),
+            Remedy(
+                f"Set MTU {to_set} on this interface, on the interfaces below it, on the peer and on the switch "
+                "ports, and "
+                "write it into the node's network configuration.",
+                commands=(f"ip link set dev {name} mtu {to_set}",),
+                survives_reboot=False,
+                impact=Impact.LINK_FLAP,
+            ),
+        )
+
+
+def _concerns_roce(node: NodeFacts, netdev: Netdev, mtu: int, wanted: int) -> bool:
+    """With no tool that joins interfaces to devices: those asked for by name, and those that somebody raised."""
+    carries = carries_rdma(node, netdev.name)
+    if carries is not None:
+        return carries and netdev.up is not False
+    if netdev.name == "lo" or netdevs(node):
+        return False
+    asked = netdev.name in words(netdev.quote.command)
+    return asked or _STANDARD_MTU < mtu < netdev_mtu_for(wanted)
+
+
+CHECK = NodeCheck(
+    id="PD-MTU-001",
+    topic="mtu.netdev",
+    title="Interface MTU too small for the RoCE path MTU",
+    severity=Severity.MEDIUM,
+    tools=("ip", "ifconfig"),
+    sources=("linux include/rdma/ib_addr.h, iboe_get_mtu()", "https://github.com/kvcache-ai/Mooncake/issues/1143"),
+    need=Need.RDMA,
+    judge=judge,
+)

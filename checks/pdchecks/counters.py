@@ -1,0 +1,91 @@
+"""Counters of ports: what grew between two readings, and the names by which drivers call the same thing."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from pdchecks.evidence import Quote, words
+from pdchecks.facts.net import NicCounters
+from pdchecks.facts.rdma import RdmaCounters
+from pdchecks.nodefacts import NodeFacts
+
+_SLEEP = re.compile(r"\bsleep (?P<seconds>\d{1,5}(?:\.\d{1,3})?)\b")
+# Per-priority counters: mlx5 (en_stats.c), bnxt_en (bnxt_ethtool.c), ice and i40e (ice_ethtool.c).
+_PRIORITY = (
+    re.compile(r"(?P<way>[rt]x)_prio(?P<priority>[0-7])_(?P<what>\w{4,40})"),
+    re.compile(r"(?P<way>[rt]x)_(?P<what>bytes|packets|pfc_ena_frames)_pri(?P<priority>[0-7])"),
+    re.compile(r"pfc_pri(?P<priority>[0-7])_(?P<way>[rt]x)_(?P<what>duration_us|transitions)"),
+    re.compile(r"(?P<way>[rt]x)_priority_(?P<priority>[0-7])_(?P<what>xoff)(?:\.nic)?"),
+)
+# All names in the words of mlx5, with the kernel's unit for a duration (microseconds; counters.rst).
+_SAME = {"pfc_ena_frames": "pause", "xoff": "pause", "duration_us": "pause_duration", "transitions": "pause_transition"}
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One port's counters. values: the latest; grown: since an earlier reading, or None where there is none.
+
+    seconds: between the two, where the command says so.
+    """
+
+    name: str
+    values: Mapping[str, int]
+    grown: Mapping[str, int] | None
+    seconds: float | None
+    command: str
+
+    def quote(self, names: Iterable[str]) -> Quote:
+        shown = [f"{name}: {self.values[name]}" for name in names if name in self.values]
+        return Quote(self.command, "; ".join(shown)[:400])
+
+
+def rdma_readings(node: NodeFacts) -> list[Reading]:
+    """By port, named `device/port`."""
+    return _readings([(f"{fact.device}/{fact.port}", fact) for fact in node.all(RdmaCounters)])
+
+
+def nic_readings(node: NodeFacts) -> list[Reading]:
+    """By network interface."""
+    return _readings([(fact.netdev, fact) for fact in node.all(NicCounters)])
+
+
+def _readings(named: list[tuple[str, RdmaCounters | NicCounters]]) -> list[Reading]:
+    found: list[Reading] = []
+    for name in dict.fromkeys(name for name, _ in named):
+        # Two tools at one moment are no two readings in time.
+        tools: dict[bool, list[RdmaCounters | NicCounters]] = {}
+        for other, fact in named:
+            if other == name:
+                tools.setdefault("rdma" in words(fact.quote.command), []).append(fact)
+        values: dict[str, int] = {}
+        grown: dict[str, int] = {}
+        seconds: float | None = None
+        for facts in tools.values():
+            for fact in facts:
+                values |= fact.values
+            first, last = facts[0], facts[-1]
+            waited = _SLEEP.search(last.quote.command)
+            growth = {key: last.values[key] - first.values[key] for key in first.values.keys() & last.values.keys()}
+            if len(facts) > 1 and (waited or any(growth.values())) and min(growth.values(), default=0) >= 0:
+                grown |= growth
+                seconds = float(waited["seconds"]) if waited else seconds
+        command = next(iter(tools.values()))[-1].quote.command
+        found.append(Reading(name, values, grown or None, seconds, command))
+    return found
+
+
+def by_priority(values: Mapping[str, int]) -> dict[int, dict[str, int]]:
+    """Counters of each priority by direction and mlx5's name, e.g. {3: {"rx_pause": 7}}."""
+    found: dict[int, dict[str, int]] = {}
+    for name, value in values.items():
+        match = next((match for pattern in _PRIORITY if (match := pattern.fullmatch(name))), None)
+        if match:
+            what = _SAME.get(match["what"], match["what"])
+            found.setdefault(int(match["priority"]), {})[f"{match['way']}_{what}"] = value
+    return found
+
+
+def total(values: Mapping[str, int], names: Iterable[str]) -> int | None:
+    """The sum of those that are there; None where none is."""
+    there = [values[name] for name in names if name in values]
+    return sum(there) if there else None

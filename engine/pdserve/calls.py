@@ -1,0 +1,79 @@
+"""The bodies of the calls between router, prefill and decode; both ends read and write them through these."""
+
+import time
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pdserve.sampling import Sampling
+
+RequestId = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
+# A day is longer than any wait; the bound keeps infinities and typing errors out of timers.
+Seconds = Annotated[float, Field(gt=0.0, le=86_400.0, allow_inf_nan=False)]
+TokenIds = Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
+
+
+class _Call(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Ticket(_Call):
+    """Decode's leave to push one request's KV."""
+
+    request_id: RequestId
+    address: str
+    prompt_tokens: int = Field(ge=1)
+
+
+class _TimedCall(_Call):
+    """deadline_s: what is left when the call is made; clocks of two nodes are never compared."""
+
+    request_id: RequestId
+    deadline_s: Seconds
+
+    @property
+    def request(self) -> bytes:
+        return bytes.fromhex(self.request_id)
+
+    def deadline(self) -> float:
+        """On this process's `time.monotonic()`."""
+        return time.monotonic() + self.deadline_s
+
+
+class PrefillCall(_TimedCall):
+    token_ids: TokenIds
+    sampling: Sampling
+    ticket: Ticket
+
+
+class ReserveCall(_TimedCall):
+    prompt_tokens: int = Field(ge=1)
+    max_tokens: int = Field(ge=1)
+
+
+class GenerateCall(_TimedCall):
+    token_ids: TokenIds
+    sampling: Sampling
+    recompute: bool = False
+
+
+class AbortCall(_Call):
+    request_id: RequestId
+    reason: str = Field(default="aborted", max_length=200)
+
+
+class PrefillFigures(_Call):
+    """Seconds: on the link; on the link after computing had ended; computing; waiting for the engine."""
+
+    frames: int
+    kv_bytes: int
+    kv_seconds: float
+    kv_exposed_seconds: float
+    prefill_seconds: float
+    queue_seconds: float
+
+
+class PrefillAnswer(_Call):
+    request_id: RequestId
+    first_token: int
+    figures: PrefillFigures

@@ -1,0 +1,133 @@
+"""What every server here does with a request: bound it, parse it, gate it, answer errors in one shape."""
+
+import asyncio
+import hmac
+import ipaddress
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from pdserve.errors import BadRequest, EngineError
+
+Handler = Callable[[Request], Awaitable[Response]]
+Body = TypeVar("Body", bound=BaseModel)
+Result = TypeVar("Result")
+
+CONTROL_HEADER = "x-pdctl-control"
+# A prompt of a million token ids, written out.
+_MAX_CALL_BYTES = 16 << 20
+
+
+class BodyTooLarge(Exception):
+    """Read no further than the limit."""
+
+
+async def read_body(request: Request, limit: int) -> bytes:
+    """Raises BodyTooLarge as soon as more than `limit` bytes have come, whatever Content-Length says."""
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > limit:
+            raise BodyTooLarge(f"the body is longer than {limit} bytes")
+    return bytes(body)
+
+
+async def read_call(request: Request, kind: type[Body]) -> Body:
+    """Raises BadRequest naming the field."""
+    try:
+        return kind.model_validate_json(await read_body(request, _MAX_CALL_BYTES))
+    except BodyTooLarge as error:
+        raise BadRequest(str(error)) from None
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise BadRequest(f"{'.'.join(map(str, first['loc'])) or 'body'}: {first['msg']}") from None
+
+
+def error_body(error: EngineError) -> dict[str, Any]:
+    return {"error": {"code": error.code, "message": str(error)}}
+
+
+def answer_engine_error(_: Request, error: Exception) -> Response:
+    assert isinstance(error, EngineError)
+    return JSONResponse(error_body(error), status_code=error.status)
+
+
+class ControlGate:
+    """Who may call what is not for clients: the holder of the token or, without one, this host."""
+
+    def __init__(self, token_file: Path | None) -> None:
+        """Raises OSError when the file cannot be read, ValueError when it is empty or others may read it."""
+        self._token: str | None = None
+        if token_file is not None:
+            if token_file.stat().st_mode & 0o077:
+                raise ValueError(f"{token_file}: must be of mode 0600")
+            self._token = token_file.read_text(encoding="ascii").strip()
+            if not self._token:
+                raise ValueError(f"{token_file}: is empty")
+
+    def allows(self, request: Request) -> bool:
+        if self._token is not None:
+            return hmac.compare_digest(request.headers.get(CONTROL_HEADER, "").encode(), self._token.encode())
+        try:
+            return request.client is not None and ipaddress.ip_address(request.client.host).is_loopback
+        except ValueError:
+            return False
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What a caller that holds the same token sends."""
+        return {} if self._token is None else {CONTROL_HEADER: self._token}
+
+    def guard(self, handler: Handler) -> Handler:
+        async def guarded(request: Request) -> Response:
+            if not self.allows(request):
+                message = "this call is for the holder of the control token, or for this host when there is none"
+                return JSONResponse({"error": {"code": "forbidden", "message": message}}, status_code=403)
+            return await handler(request)
+
+        return guarded
+
+
+class CallerLeft(Exception):
+    """The other end of the HTTP connection is gone."""
+
+
+async def unless_caller_leaves(request: Request, work: Awaitable[Result]) -> Result:
+    """Raises CallerLeft, with `work` cancelled, if the connection closes first. The body must have been read."""
+
+    async def left() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    working = asyncio.ensure_future(work)
+    watching = asyncio.create_task(left())
+    try:
+        await asyncio.wait({working, watching}, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise CallerLeft
+        return working.result()
+    finally:
+        working.cancel()
+        watching.cancel()
+
+
+class ClosingStream(StreamingResponse):
+    """Closes its iterator whichever way the response ends, so that what it holds is let go at once."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            close = getattr(self.body_iterator, "aclose", None)
+            if close is not None:
+                await close()
+
+
+def json_line(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode() + b"\n"

@@ -1,0 +1,96 @@
+"""Runs one Starlette app on one bound socket until SIGTERM or SIGINT: drain, stop, return."""
+
+import asyncio
+import contextlib
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from pdserve.config import Listen
+from pdserve.logs import log
+
+_BACKLOG = 512
+# After the drain: what uvicorn may still spend on connections that do not close.
+_CLOSE_SECONDS = 2
+
+
+def bind(listen: Listen) -> socket.socket:
+    """Raises OSError. Done before a model is loaded, so that a port in use is known at once."""
+    family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((listen.host, listen.port))
+        bound.listen(_BACKLOG)
+    except OSError:
+        bound.close()
+        raise
+    return bound
+
+
+@dataclass
+class Lifecycle:
+    """What ends a process: a signal, or `fail` from any thread.
+
+    begin_drain: refuse new work. busy: whether work is left.
+    """
+
+    begin_drain: Callable[[], None]
+    busy: Callable[[], bool]
+    drain_s: float
+    failed: bool = False
+
+    def __post_init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop = asyncio.Event()
+
+    def attach(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        if self.failed:
+            self._stop.set()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop.set)
+
+    def fail(self) -> None:
+        """The process cannot do its work: stop, and exit 1."""
+        self.failed = True
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._stop.set)
+
+    async def until_drained(self) -> None:
+        await self._stop.wait()
+        log("stopping", drain_s=self.drain_s)
+        self.begin_drain()
+        end = asyncio.get_running_loop().time() + self.drain_s
+        while not self.failed and self.busy() and asyncio.get_running_loop().time() < end:
+            await asyncio.sleep(0.05)
+
+
+class _Server(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """uvicorn would raise the signal again after a clean stop; the exit code would then say it was not one."""
+        yield
+
+
+def serve(app: ASGIApp, bound: socket.socket, lifecycle: Lifecycle) -> int:
+    """Blocks. Returns the process's exit code: 0 after a stop that was asked for, 1 after a failure."""
+    asyncio.run(_serve(app, bound, lifecycle))
+    return 1 if lifecycle.failed else 0
+
+
+async def _serve(app: ASGIApp, bound: socket.socket, lifecycle: Lifecycle) -> None:
+    settings: dict[str, Any] = {"log_config": None, "access_log": False, "lifespan": "off"}
+    server = _Server(uvicorn.Config(app, timeout_graceful_shutdown=_CLOSE_SECONDS, **settings))
+    lifecycle.attach(asyncio.get_running_loop())
+    serving = asyncio.create_task(server.serve(sockets=[bound]))
+    draining = asyncio.create_task(lifecycle.until_drained())
+    await asyncio.wait({serving, draining}, return_when=asyncio.FIRST_COMPLETED)
+    server.should_exit = True
+    await serving
+    draining.cancel()

@@ -1,0 +1,187 @@
+"""Decode's end of the transfers: who may write which blocks, what has landed, and when a request's KV is whole.
+
+How it is meant to work, for one request: the engine calls `reserve`; transport threads call `place`, `landed` (per
+frame), and `first_token` or `aborted`; the engine is told once, through `on_settled`, how the transfer ended, and
+calls `release` when the request is over. Blocks whose views a transport still holds are not given to anyone else:
+`release` then waits, without blocking, for the transport's `landed` or `aborted`.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from pdserve.coverage import Coverage
+from pdserve.kv_cache import BlockTable, KvCache
+from pdserve.landing import Landing, landing_for
+from pdserve.transport.base import KvRefused
+from pdwire import FirstToken, LayerFrame
+
+
+@dataclass
+class TransferFigures:
+    """What crossed. Times: `time.monotonic()` seconds, 0 before the event."""
+
+    frames: int = 0
+    bytes: int = 0
+    first_frame_at: float = 0.0
+    settled_at: float = 0.0
+
+
+@dataclass
+class Reservation:
+    """Blocks of one request. `first_token` is set when the KV is whole, `failure` when it never will be."""
+
+    request: bytes
+    table: BlockTable
+    prompt_tokens: int
+    on_settled: Callable[[Reservation], None]
+    coverage: list[Coverage]
+    figures: TransferFigures = field(default_factory=TransferFigures)
+    first_token: FirstToken | None = None
+    failure: str | None = None
+    writing: LayerFrame | None = None
+    released: bool = False
+
+    @property
+    def settled(self) -> bool:
+        return self.first_token is not None or self.failure is not None
+
+
+class KvReceiver:
+    """Implements KvSink (transport/base.py) over a KvCache. Thread-safe."""
+
+    def __init__(self, cache: KvCache, landing: Landing | None = None) -> None:
+        self._cache = cache
+        self._landing = landing_for(cache) if landing is None else landing
+        self._lock = threading.Lock()
+        self._reservations: dict[bytes, Reservation] = {}
+
+    def reserve(
+        self, request: bytes, prompt_tokens: int, total_tokens: int, on_settled: Callable[[Reservation], None]
+    ) -> Reservation | None:
+        """None when too few blocks are free.
+
+        on_settled is called at most once, from any thread. Raises KvRefused for a known id.
+        """
+        with self._lock:
+            if request in self._reservations:
+                raise KvRefused(f"request {request.hex()} is already reserved")
+            table = self._cache.allocate(total_tokens)
+            if table is None:
+                return None
+            coverage = [Coverage() for _ in range(self._cache.shape.layers)]
+            reservation = Reservation(request, table, prompt_tokens, on_settled, coverage)
+            self._reservations[request] = reservation
+            return reservation
+
+    def release(self, request: bytes) -> bool:
+        """Ends a reservation and gives its blocks back, at once or when the transport lets go of them.
+
+        False if unknown.
+        """
+        with self._lock:
+            reservation = self._reservations.get(request)
+            if reservation is None or reservation.released:
+                return False
+            reservation.released = True
+            self._drop_if_idle(reservation)
+            return True
+
+    def _drop_if_idle(self, reservation: Reservation) -> None:
+        if reservation.released and reservation.writing is None:
+            del self._reservations[reservation.request]
+            self._cache.release(reservation.table)
+
+    # KvSink
+
+    def place(self, frame: LayerFrame) -> Sequence[memoryview]:
+        with self._lock:
+            reservation = self._live(frame.request)
+            self._check(frame, reservation)
+            if reservation.writing is not None:
+                raise KvRefused(f"{frame}: {reservation.writing} is still on its way")
+            views = self._landing.views(reservation.table, frame)
+            reservation.writing = frame
+            if not reservation.figures.first_frame_at:
+                reservation.figures.first_frame_at = time.monotonic()
+            return views
+
+    def landed(self, frame: LayerFrame) -> None:
+        with self._lock:
+            reservation = self._reservations.get(frame.request)
+            if reservation is None or reservation.writing != frame:
+                raise KvRefused(f"{frame}: landed without being placed")
+            self._landing.land(reservation.table, frame)
+            reservation.writing = None
+            reservation.coverage[frame.layer].add(frame.first_token, frame.end_token)
+            reservation.figures.frames += 1
+            reservation.figures.bytes += frame.body_bytes
+            self._drop_if_idle(reservation)
+
+    def first_token(self, done: FirstToken) -> None:
+        with self._lock:
+            reservation = self._live(done.request)
+            if done.prompt_tokens != reservation.prompt_tokens:
+                raise KvRefused(
+                    f"request {done.request.hex()}: {done.prompt_tokens} prompt tokens were sent, "
+                    f"{reservation.prompt_tokens} reserved"
+                )
+            for layer, coverage in enumerate(reservation.coverage):
+                for start, end in coverage.missing(done.prompt_tokens):
+                    raise KvRefused(
+                        f"request {done.request.hex()} layer {layer} tokens {start}..{end - 1} never arrived"
+                    )
+            reservation.first_token = done
+            reservation.figures.settled_at = time.monotonic()
+        reservation.on_settled(reservation)
+
+    def aborted(self, request: bytes, reason: str) -> None:
+        with self._lock:
+            reservation = self._reservations.get(request)
+            if reservation is None:
+                return
+            if reservation.writing is not None:
+                self._landing.forget(reservation.writing)
+                reservation.writing = None
+            news = not reservation.settled
+            if news:
+                reservation.failure = reason
+                reservation.figures.settled_at = time.monotonic()
+            told = news and not reservation.released
+            self._drop_if_idle(reservation)
+        if told:
+            reservation.on_settled(reservation)
+
+    def _live(self, request: bytes) -> Reservation:
+        reservation = self._reservations.get(request)
+        if reservation is None or reservation.released:
+            raise KvRefused(f"request {request.hex()} is not reserved here: it ended, or never was")
+        if reservation.settled:
+            raise KvRefused(f"request {request.hex()} has been settled: {reservation.failure or 'its KV is whole'}")
+        return reservation
+
+    def _check(self, frame: LayerFrame, reservation: Reservation) -> None:
+        """Names the field, both values and whose they are; the sender's side is the one to change."""
+        shape = self._cache.shape
+        for name, got, want in (
+            ("dtype", frame.dtype.label, self._cache.dtype.label),
+            ("kv_heads", frame.kv_heads, shape.kv_heads),
+            ("head_dim", frame.head_dim, shape.head_dim),
+        ):
+            if got != want:
+                raise KvRefused(f"{frame}: {name} is {got} in the frame, {want} in decode's cache")
+        if frame.layer >= shape.layers:
+            raise KvRefused(f"{frame}: layer {frame.layer} of a model with {shape.layers}")
+        if frame.end_token > reservation.prompt_tokens:
+            raise KvRefused(f"{frame}: beyond the {reservation.prompt_tokens} prompt tokens reserved")
+
+    def check_integrity(self) -> None:
+        """Every reservation holds its own blocks, every other block is free. Raises ValueError."""
+        with self._lock:
+            self._cache.check_integrity()
+            held = sum(reservation.table.blocks for reservation in self._reservations.values())
+            if held + self._cache.free_blocks != self._cache.blocks:
+                raise ValueError(f"{held} blocks reserved and {self._cache.free_blocks} free, of {self._cache.blocks}")

@@ -1,0 +1,88 @@
+"""Where a frame's bytes go: straight into the cache when the CPU can write it, else through a host buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from pdserve.kv_cache import BlockTable, KvCache
+from pdserve.tensors import byte_array, byte_view
+from pdwire import LayerFrame
+
+if TYPE_CHECKING:
+    import torch
+
+
+class Landing(Protocol):
+    def views(self, table: BlockTable, frame: LayerFrame) -> Sequence[memoryview]:
+        """Writable byte views that take the frame's body in order: K of its tokens, then V."""
+        ...
+
+    def land(self, table: BlockTable, frame: LayerFrame) -> None:
+        """The views are filled and verified: the cache holds the frame when this returns."""
+        ...
+
+    def forget(self, frame: LayerFrame) -> None:
+        """The views will never be filled."""
+        ...
+
+
+def landing_for(cache: KvCache) -> Landing:
+    return DirectLanding(cache) if cache.tensor.device.type == "cpu" else StagedLanding(cache)
+
+
+class DirectLanding:
+    """The views are the cache's own memory."""
+
+    def __init__(self, cache: KvCache) -> None:
+        # [layers, 2, slots, bytes of a slot], over the whole cache.
+        self._bytes = byte_array(cache.tensor.flatten(3))
+
+    def views(self, table: BlockTable, frame: LayerFrame) -> Sequence[memoryview]:
+        planes = self._bytes[frame.layer]
+        return [planes[which, slot : slot + count].data.cast("B") for which, slot, count in _targets(table, frame)]
+
+    def land(self, table: BlockTable, frame: LayerFrame) -> None:
+        pass
+
+    def forget(self, frame: LayerFrame) -> None:
+        pass
+
+
+class StagedLanding:
+    """A host buffer per frame on its way, copied to the device once it has verified.
+
+    At most one a request at a time.
+    """
+
+    def __init__(self, cache: KvCache) -> None:
+        self._cache = cache
+        self._buffers: dict[bytes, torch.Tensor] = {}
+
+    def views(self, table: BlockTable, frame: LayerFrame) -> Sequence[memoryview]:
+        import torch
+
+        cache = self._cache
+        buffer = torch.empty(
+            2, frame.count, frame.kv_heads, frame.head_dim, dtype=cache.tensor.dtype, pin_memory=cache.tensor.is_cuda
+        )
+        self._buffers[frame.request] = buffer
+        return [byte_view(buffer)]
+
+    def land(self, table: BlockTable, frame: LayerFrame) -> None:
+        buffer = self._buffers.pop(frame.request)
+        taken = [0, 0]
+        for which, slot, count in _targets(table, frame):
+            start = taken[which]
+            self._cache.tensor[frame.layer, which, slot : slot + count].copy_(buffer[which, start : start + count])
+            taken[which] += count
+
+    def forget(self, frame: LayerFrame) -> None:
+        self._buffers.pop(frame.request, None)
+
+
+def _targets(table: BlockTable, frame: LayerFrame) -> Iterator[tuple[int, int, int]]:
+    """(0 for K or 1 for V, slot, how many neighbouring slots), in the order of the body."""
+    for which in (0, 1):
+        for slot, count in table.spans(frame.first_token, frame.count):
+            yield which, slot, count

@@ -1,0 +1,32 @@
+"""One JSON object per line on stderr: `ts` (Unix seconds), `event`, and the event's own fields."""
+
+import json
+import logging
+import sys
+import threading
+import time
+from typing import Any
+
+_lock = threading.Lock()
+
+
+class _Lines(logging.Handler):
+    """What libraries say through `logging`, as events of the same form."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        trace = {"trace": self.format(record)} if record.exc_info else {}
+        log("message", level=record.levelname.lower(), logger=record.name, text=record.getMessage(), **trace)
+
+
+def log_library_messages() -> None:
+    """Once a process, at its start."""
+    logging.basicConfig(level=logging.WARNING, handlers=[_Lines()], force=True)
+    logging.captureWarnings(True)
+
+
+def log(event: str, **fields: Any) -> None:
+    """Never prompts, tokens or secrets: ids, figures and reasons."""
+    line = json.dumps({"ts": round(time.time(), 3), "event": event, **fields}, ensure_ascii=False, default=str)
+    with _lock:
+        sys.stderr.write(line + "\n")
+        sys.stderr.flush()

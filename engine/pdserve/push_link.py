@@ -1,0 +1,147 @@
+"""Prefill's end of the transfers: one thread and one lasting connection per decode peer.
+
+How it is meant to work: the compute thread opens a transfer and hands it frames as layers finish; the link's thread
+connects when it must, pushes in order, and settles the transfer's future when the peer has said COMPLETE, or with
+TransferFailed. After a failure the rest of that transfer is dropped and the connection is made anew for the next one:
+a broken link must not outlive its request.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+
+from pdserve.logs import log
+from pdserve.transport.base import KvSender, TransferFailed, Transport
+from pdwire import AbortCode, CompatRecord, FirstToken, IncompatiblePeer, LayerFrame
+
+# Decode peers of one prefill process. More addresses than this are restarts of the same few peers.
+_MAX_LINKS = 64
+# Failures after which the connection is as good as before.
+_OF_ONE_REQUEST = (AbortCode.CANCELLED, AbortCode.REFUSED, AbortCode.CHECKSUM)
+
+
+@dataclass
+class Transfer:
+    """One request's way to decode. done: settled when decode has said COMPLETE.
+
+    link_seconds: spent sending its frames and waiting for COMPLETE; the rest of the time the link had nothing of it.
+    """
+
+    request: bytes
+    deadline: float
+    done: Future[None] = field(default_factory=Future)
+    frames: int = 0
+    bytes: int = 0
+    link_seconds: float = 0.0
+
+    @property
+    def failed(self) -> bool:
+        return self.done.done() and self.done.exception() is not None
+
+
+class PushLink:
+    """One decode peer."""
+
+    def __init__(self, address: str, transport: Transport, record: CompatRecord) -> None:
+        self._address = address
+        self._transport = transport
+        self._record = record
+        self._sender: KvSender | None = None
+        self._steps: queue.SimpleQueue[tuple[Transfer, Callable[[KvSender, Transfer], None]] | None] = (
+            queue.SimpleQueue()
+        )
+        self._thread = threading.Thread(target=self._run, name=f"push {address}", daemon=True)
+        self._thread.start()
+
+    def open(self, request: bytes, deadline: float) -> Transfer:
+        """Connects in the background, so that a peer that is gone is known before the first layer is."""
+        transfer = Transfer(request, deadline)
+        self._steps.put((transfer, lambda sender, transfer: None))
+        return transfer
+
+    def push(self, transfer: Transfer, frame: LayerFrame, body: Sequence[memoryview]) -> None:
+        """body must stay as it is until the transfer is done."""
+
+        def step(sender: KvSender, transfer: Transfer) -> None:
+            sender.push(frame, body, deadline=transfer.deadline)
+            transfer.frames += 1
+            transfer.bytes += frame.body_bytes
+
+        self._steps.put((transfer, step))
+
+    def finish(self, transfer: Transfer, first_token: FirstToken) -> None:
+        def step(sender: KvSender, transfer: Transfer) -> None:
+            sender.finish(first_token, deadline=transfer.deadline)
+
+        self._steps.put((transfer, step))
+        self._steps.put((transfer, lambda sender, transfer: transfer.done.set_result(None)))
+
+    def abort(self, transfer: Transfer, reason: str) -> None:
+        def step(sender: KvSender, transfer: Transfer) -> None:
+            sender.abort(transfer.request, reason)
+            transfer.done.set_exception(TransferFailed(reason))
+
+        self._steps.put((transfer, step))
+
+    def close(self) -> None:
+        """Ends the thread after what is queued; at most a little more than the queued transfers' deadlines."""
+        self._steps.put(None)
+        self._thread.join(timeout=5.0)
+
+    def _run(self) -> None:
+        while (item := self._steps.get()) is not None:
+            transfer, step = item
+            if transfer.done.done():
+                continue
+            try:
+                sender = self._connected(transfer.deadline)
+                began = time.monotonic()
+                step(sender, transfer)
+                transfer.link_seconds += time.monotonic() - began
+            except (TransferFailed, IncompatiblePeer) as error:
+                log("transfer_failed", request=transfer.request.hex(), peer=self._address, reason=str(error))
+                if not (isinstance(error, TransferFailed) and error.code in _OF_ONE_REQUEST):
+                    self._disconnect()
+                transfer.done.set_exception(error)
+            except Exception as error:  # the thread serves other requests too
+                log("transfer_crashed", request=transfer.request.hex(), peer=self._address, reason=repr(error))
+                self._disconnect()
+                transfer.done.set_exception(TransferFailed(repr(error)))
+        self._disconnect()
+
+    def _connected(self, deadline: float) -> KvSender:
+        if self._sender is None:
+            self._sender = self._transport.connect(self._address, self._record, deadline=deadline)
+        return self._sender
+
+    def _disconnect(self) -> None:
+        sender, self._sender = self._sender, None
+        if sender is not None:
+            sender.close()
+
+
+class PushLinks:
+    """All decode peers, by address. Used by one thread."""
+
+    def __init__(self, transport: Transport, record: CompatRecord) -> None:
+        self._transport = transport
+        self._record = record
+        self._links: dict[str, PushLink] = {}
+
+    def to(self, address: str) -> PushLink:
+        link = self._links.pop(address, None) or PushLink(address, self._transport, self._record)
+        self._links[address] = link  # last used goes last
+        if len(self._links) > _MAX_LINKS:
+            oldest = next(iter(self._links))
+            self._links.pop(oldest).close()
+        return link
+
+    def close(self) -> None:
+        for link in self._links.values():
+            link.close()
+        self._links.clear()

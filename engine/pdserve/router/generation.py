@@ -1,0 +1,192 @@
+"""One request from its prompt to its last token, across as many attempts as its deadline allows."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pdserve.logs import log
+from pdserve.metrics import RouterMetrics
+from pdserve.router.attempt import Attempt, AttemptFailed, Blame
+from pdserve.router.figures import RequestFigures
+from pdserve.router.peers import Peers, StreamedTokens, StreamEnd
+from pdserve.router.pool import Pool, PoolMember
+from pdserve.sampling import Sampling
+
+# Between two tries of a decode pool of which nobody answers: a restart is waited for, not hammered.
+_RETRY_SECONDS = 0.2
+# A peer that answers and fails again and again will not get better inside one request.
+_MAX_ANSWERED_FAILURES = 4
+
+
+class GenerationFailed(Exception):
+    """The end of a request without an answer. status: HTTP."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+
+
+@dataclass(frozen=True)
+class Ask:
+    """patience_s: longest wait for a next token. only: this very pair, no retry (the canary)."""
+
+    prompt: list[int]
+    max_tokens: int
+    sampling: Sampling
+    patience_s: float
+    only: tuple[PoolMember, PoolMember] | None = None
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """What every generation needs of the router. eos_ids: of the model."""
+
+    prefill: Pool
+    decode: Pool
+    peers: Peers
+    metrics: RouterMetrics
+    layers: int
+    eos_ids: frozenset[int]
+
+
+class Generation:
+    """Iterate `tokens`; then `finish_reason` is set. Leaving early (aclose, cancel) aborts both legs."""
+
+    _STATUS: ClassVar[dict[str, int]] = {"busy": 503, "not_ready": 503, "unreachable": 503, "deadline": 504}
+
+    def __init__(self, ask: Ask, fleet: Fleet) -> None:
+        self._ask = ask
+        self._fleet = fleet
+        self._excluded: set[PoolMember] = set()
+        self._answered_failures = 0
+        self._answer: list[int] = []
+        self._last_reason = ""
+        self.finish_reason = "length"
+        self.figures = RequestFigures(len(ask.prompt), fleet.layers)
+        self._expires = self.figures.arrived + ask.patience_s
+
+    async def tokens(self) -> AsyncGenerator[int, None]:
+        """Raises GenerationFailed."""
+        last: AttemptFailed | None = None
+        while not self._complete():
+            attempt = self._next_attempt()
+            try:
+                async with aclosing(self._within_deadline(attempt)) as stream:
+                    async for token in stream:
+                        yield token
+                return
+            except TimeoutError:
+                why = f"; the last failure: {last}" if last else ""
+                message = f"no token for {self._ask.patience_s:g} s (waiting for {self._waiting_for(attempt)}){why}"
+                raise GenerationFailed(504, "deadline", message) from None
+            except AttemptFailed as failure:
+                last = failure
+                self._learn(attempt, failure)
+                await self._pause(failure, attempt)
+
+    def _complete(self) -> bool:
+        """A stream may break between its last token and the line that says why it was the last."""
+        if self._answer and self._answer[-1] in self._fleet.eos_ids and not self._ask.sampling.ignore_eos:
+            self.finish_reason = "stop"
+            return True
+        return len(self._answer) >= self._ask.max_tokens
+
+    def _next_attempt(self) -> Attempt:
+        ask, fleet = self._ask, self._fleet
+        if ask.only is not None:
+            prefill, decode = ask.only
+        else:
+            chosen = fleet.decode.pick()
+            assert chosen is not None  # a pool has at least one peer
+            decode, prefill = chosen, fleet.prefill.pick(self._excluded)  # type: ignore[assignment]
+        figures = self.figures
+        figures.attempts += 1
+        figures.path = "recompute" if prefill is None else "split"
+        figures.prefill = None if prefill is None else prefill.name
+        figures.decode, figures.transfer = decode.name, None
+        return Attempt(
+            peers=fleet.peers,
+            decode=decode,
+            prefill=prefill,
+            token_ids=ask.prompt + self._answer,
+            max_tokens=ask.max_tokens - len(self._answer),
+            sampling=ask.sampling,
+        )
+
+    async def _within_deadline(self, attempt: Attempt) -> AsyncGenerator[int, None]:
+        """Raises TimeoutError when the next token does not come in time."""
+        async with aclosing(attempt.events(self._expires)) as events:
+            while True:
+                async with asyncio.timeout(max(0.0, self._expires - time.monotonic())):
+                    event = await anext(events)
+                if isinstance(event, StreamEnd):
+                    self.finish_reason = event.finish_reason
+                    break
+                for token in event.token_ids:
+                    self._note(event, token)
+                    yield token
+        self.figures.transfer = attempt.transfer
+
+    def _note(self, event: StreamedTokens, token: int) -> None:
+        now = time.monotonic()
+        metrics, times = self._fleet.metrics, self.figures.token_times
+        if times:
+            metrics.inter_token_seconds.observe(now - times[-1])
+        else:
+            metrics.ttft_seconds.observe(now - self.figures.arrived)
+            if self.figures.path == "recompute":
+                metrics.recomputed.inc()
+        times.append(now)
+        self._answer.append(token)
+        self._expires = now + self._ask.patience_s
+
+    def _learn(self, attempt: Attempt, failure: AttemptFailed) -> None:
+        """Raises GenerationFailed when another attempt would be no use."""
+        if str(failure) != self._last_reason:  # a restart is waited for in many tries that all say the same
+            self._last_reason = str(failure)
+            log(
+                "attempt_failed",
+                blame=failure.blame,
+                code=failure.code,
+                reason=str(failure),
+                prefill=attempt.prefill and attempt.prefill.name,
+                decode=attempt.decode.name,
+                tokens_so_far=len(self._answer),
+            )
+        if failure.code not in ("unreachable", "not_ready"):
+            self._answered_failures += 1
+        only = self._ask.only is not None
+        busy = failure.code == "busy" and failure.blame is Blame.DECODE and len(self._fleet.decode.members) == 1
+        if failure.blame is Blame.REQUEST:
+            raise GenerationFailed(400, failure.code, str(failure))
+        if only or busy or self._answered_failures >= _MAX_ANSWERED_FAILURES:
+            raise GenerationFailed(self._STATUS.get(failure.code, 502), failure.code, str(failure))
+        if failure.blame is Blame.DECODE:
+            attempt.decode.failed(str(failure))
+            if attempt.max_tokens < self._ask.max_tokens or self._answer:
+                self._excluded.clear()
+                self.figures.resumed += 1
+                self._fleet.metrics.resumed.inc()
+        elif attempt.prefill is not None:
+            attempt.prefill.failed(str(failure))
+            self._excluded.add(attempt.prefill)
+
+    async def _pause(self, failure: AttemptFailed, attempt: Attempt) -> None:
+        """Raises GenerationFailed when the deadline passes first."""
+        if failure.blame is not Blame.DECODE or self._fleet.decode.pick() is not attempt.decode:
+            return
+        if time.monotonic() + _RETRY_SECONDS > self._expires:
+            message = f"no token for {self._ask.patience_s:g} s; the last failure: {failure}"
+            raise GenerationFailed(504, "deadline", message)
+        await asyncio.sleep(_RETRY_SECONDS)
+
+    @staticmethod
+    def _waiting_for(attempt: Attempt) -> str:
+        prefill = attempt.prefill.name if attempt.prefill else "itself to recompute"
+        return f"decode {attempt.decode.name}, which waits for {prefill}"

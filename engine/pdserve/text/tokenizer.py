@@ -1,0 +1,47 @@
+"""Text to token ids and back, as the model directory defines it. The router's only part of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+
+class ChatTemplateError(Exception):
+    """The model has no chat template, or its template refuses these messages. The message is the template's own."""
+
+
+class Tokenizer:
+    """Thread-safe for reading; calls take microseconds to milliseconds per thousand tokens."""
+
+    def __init__(self, directory: Path) -> None:
+        """Raises OSError or ValueError when the directory has no usable tokenizer."""
+        from transformers import AutoTokenizer
+
+        self._tokenizer: Any = AutoTokenizer.from_pretrained(
+            str(directory), local_files_only=True, trust_remote_code=False
+        )
+
+    def encode(self, text: str) -> list[int]:
+        """With the special tokens the model wants around a plain text."""
+        ids: list[int] = self._tokenizer.encode(text)
+        return ids
+
+    def encode_chat(self, messages: Sequence[Mapping[str, Any]]) -> list[int]:
+        """The conversation through the chat template, ending where the assistant begins. Raises ChatTemplateError."""
+        from jinja2 import TemplateError
+
+        if not self._tokenizer.chat_template:
+            raise ChatTemplateError("this model has no chat template; use /v1/completions")
+        try:
+            ids: list[int] = self._tokenizer.apply_chat_template(
+                list(messages), add_generation_prompt=True, tokenize=True, return_dict=False
+            )
+        except TemplateError as error:
+            raise ChatTemplateError(f"the model's chat template refuses the messages: {error}") from None
+        return ids
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Without special tokens; bytes that are no character become U+FFFD."""
+        text: str = self._tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return text

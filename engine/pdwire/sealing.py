@@ -1,0 +1,47 @@
+"""From a frame to the buffers that go out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pdwire import bodies
+from pdwire.errors import LocalProtocolError
+from pdwire.frames import KIND_OF, Abort, Complete, FirstToken, Frame, LayerFrame
+from pdwire.header import HEAD_BYTES, Buffer, write_control_head, write_layer_head
+from pdwire.limits import MAX_CONTROL_BYTES
+from pdwire.validate import CONNECTION
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """A frame as it goes out. buffers: the head, then the body's own buffers, uncopied. length: of them all."""
+
+    frame: Frame
+    buffers: tuple[Buffer, ...]
+    length: int
+
+
+def seal(frame: Frame, body: Sequence[Buffer] = ()) -> Sealed:
+    """body: of a LayerFrame, contiguous, together exactly its body_bytes. Raises LocalProtocolError."""
+    if isinstance(frame, LayerFrame):
+        pieces = tuple(memoryview(piece).cast("B") for piece in body)
+        size = sum(piece.nbytes for piece in pieces)
+        if size != frame.body_bytes:
+            raise LocalProtocolError(f"body of {frame} must have {frame.body_bytes} bytes: {size}")
+        return Sealed(frame, (write_layer_head(frame, pieces), *pieces), HEAD_BYTES + size)
+    encoded = bodies.encode(frame)
+    length = HEAD_BYTES + len(encoded)
+    kind = KIND_OF[type(frame)]
+    if length > MAX_CONTROL_BYTES:
+        raise LocalProtocolError(f"{kind.name.lower()} must have at most {MAX_CONTROL_BYTES} bytes: {length}")
+    return Sealed(frame, (write_control_head(kind, request_of(frame), encoded) + encoded,), length)
+
+
+def request_of(frame: Frame) -> bytes:
+    """The request it speaks for, or CONNECTION."""
+    match frame:
+        case LayerFrame() | FirstToken() | Complete() | Abort():
+            return frame.request
+        case _:
+            return CONNECTION

@@ -1,0 +1,60 @@
+"""docs/pairs.md: what `pdctl pair` says of the pairs that are described in tests/data/pairs."""
+
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+
+INTRODUCTION = """# Pairs
+
+What `pdctl pair` says of described pairs: the files in `tests/data/pairs`, each a configuration as a user has it, judged by
+the command itself. Model configurations are public `config.json` files (`tests/data/configs`, each with its source).
+
+A description names what both engines are told; every key may stand for both sides or in one of them:
+
+```yaml
+model: meta-llama/Llama-3.1-8B-Instruct
+config: /models/llama-3.1-8b        # a model directory, or its config.json
+engine: vllm 0.33.0
+prefill: {gpu: h100, args: "--tensor-parallel-size 2", host: p0}
+decode: {gpu: a100, args: "VLLM_KV_CACHE_LAYOUT=HND vllm serve /models/llama-3.1-8b -tp 4", host: d0}
+```
+
+KEYS
+*moved by*: pdctl's own KV contract (also where no connector is named), NIXL, or another connector. *alone*: what the engines
+would do without this verdict: **refused** by one of them, **fails** at a request, or **silent**: they accept each other and
+the answers are wrong. A field that is not listed is equal. Exit codes: 1 for fatal, 3 for unknown, else 0.
+"""
+
+
+def pairs() -> str:
+    from pdchecks.pair.describe import KEYS, describe
+    from pdchecks.pair.verdict import pair_verdict
+    from pdctl.model_files import model_loader
+
+    data = ROOT / "tests" / "data"
+    load = model_loader(data / "configs", lambda text: None)
+    rows = []
+    for path in sorted((data / "pairs").glob("*.yml")):
+        case = yaml.safe_load(path.read_text(encoding="utf-8"))
+        verdict = pair_verdict(*describe(case["pair"], load))
+        differing = [one for one in verdict.fields if one.outcome.value != "equal"]
+        fields = "<br>".join(
+            f"`{one.field}` {one.outcome}: {one.prefill or '-'} → {one.decode or '-'}" for one in differing
+        )
+        fixes = "<br>".join(dict.fromkeys(f"{one.side}: {one.fix}" for one in differing if one.fix))
+        links = " ".join(f"[{_short(url)}]({url})" for url in case.get("report", []))
+        cells = (f"{case['case']} {links}".strip(), verdict.moved_by, f"**{verdict.outcome}**", fields, fixes)
+        rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in (*cells, verdict.engines.value)) + " |")
+    keys = "\n".join(
+        ["| key | meaning |", "| --- | --- |", *(f"| `{key}` | {text} |" for key, text in KEYS.items()), ""]
+    )
+    head = ["| pair | moved by | verdict | fields that are not equal: prefill → decode | what to do | alone |"]
+    return INTRODUCTION.replace("KEYS", keys) + "\n".join(["", *head, "| --- " * 6 + "|", *rows, ""])
+
+
+def _short(url: str) -> str:
+    """`vllm#27083` for a GitHub issue or pull request."""
+    parts = url.split("/")
+    return f"{parts[-3].lower()}#{parts[-1]}"

@@ -1,0 +1,31 @@
+"""The lab as fixtures. It needs root on Debian or Ubuntu and scripts/lab-packages; else its tests skip."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.lab.ledger import sweep
+from tests.lab.nodes import Lab
+
+_TOOLS = ("mmdebstrap", "systemd-nspawn", "ip", "ssh", "ssh-keygen")
+
+
+@pytest.fixture(scope="session")
+def lab_machine() -> None:
+    """Skips with the reason where no lab can be; cleans up after a test run that was killed."""
+    if os.geteuid() != 0:
+        pytest.skip("the node lab needs root")
+    if not Path("/etc/debian_version").exists():
+        pytest.skip("the node lab makes its nodes with mmdebstrap, on Debian or Ubuntu")
+    missing = [tool for tool in _TOOLS if shutil.which(tool) is None]
+    if missing:
+        pytest.skip(f"the node lab misses {', '.join(missing)}: run scripts/lab-packages")
+    sweep()
+
+
+@pytest.fixture(scope="module")
+def lab(lab_machine: None) -> Iterator[Lab]:
+    with Lab() as lab:
+        yield lab

@@ -1,0 +1,124 @@
+"""Inventories of both kinds are read as Ansible reads them; a wrong one gets one clear error."""
+
+from pathlib import Path
+
+import pytest
+
+from pdctl.content import content_root
+from pdctl.errors import PdError, UsageError
+from pdctl.exit_codes import ExitCode
+from pdctl.inventory import load_inventory
+
+INI = """\
+# 机房：两个池
+[prefill]
+p1 ansible_host=10.0.0.1 gpu_kind=h100 note="预填充"
+[decode]
+d1 ansible_host=10.0.0.2 ansible_port=2222 ansible_user=ops
+[pools:children]
+prefill
+decode
+[all:vars]
+ansible_user=root
+ansible_ssh_private_key_file=~/.ssh/fleet
+"""
+YAML = """\
+all:
+  vars: {ansible_user: root, ansible_ssh_private_key_file: ~/.ssh/fleet}
+  children:
+    pools:
+      children:
+        prefill:
+          hosts:
+            p1: {ansible_host: 10.0.0.1, gpu_kind: h100, note: 预填充}
+        decode:
+          hosts:
+            d1: {ansible_host: 10.0.0.2, ansible_port: 2222, ansible_user: ops}
+"""
+
+
+def _written(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_ini_and_yaml_give_the_same_hosts_under_lc_all_c(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LC_ALL", "C")
+    ini = load_inventory(_written(tmp_path, "hosts.ini", INI))
+    yaml = load_inventory(_written(tmp_path, "hosts.yml", YAML))
+    assert ini.hosts == yaml.hosts
+    p1, d1 = ini.hosts
+    assert (p1.name, p1.address, p1.port, p1.user, p1.groups) == ("p1", "10.0.0.1", 22, "root", ("pools", "prefill"))
+    assert (d1.port, d1.user) == (2222, "ops")
+    assert p1.private_key == Path("~/.ssh/fleet").expanduser()
+    assert (p1.variables["gpu_kind"], p1.variables["note"]) == ("h100", "预填充")
+    assert [host.name for host in ini.in_group("pools")] == ["p1", "d1"]
+
+
+def test_variables_beside_the_inventory_count_and_its_policy_is_no_inventory() -> None:
+    sample = content_root() / "inventories" / "sample"
+    assert load_inventory(sample).hosts == load_inventory(sample / "hosts.yml").hosts
+    assert {host.user for host in load_inventory(sample)} == {"ops"}
+
+
+def test_a_limit_selects_hosts(tmp_path: Path) -> None:
+    inventory = load_inventory(_written(tmp_path, "hosts.ini", INI), limit="decode")
+    assert [host.name for host in inventory] == ["d1"]
+
+
+def test_a_host_without_address_is_its_name_and_need_not_resolve(tmp_path: Path) -> None:
+    (host,) = load_inventory(_written(tmp_path, "hosts.ini", "nowhere.invalid\n"))
+    assert host.address == "nowhere.invalid"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        pytest.param("a.ini", "[prefill]\np1\np2 ansible_host\n", "line 3", id="ini-variable"),
+        pytest.param("a.ini", "[prefill\np1\n", "line 1", id="ini-section"),
+        pytest.param("a.ini", "[pools:children]\nnone\n", "undefined group", id="ini-undefined-group"),
+        pytest.param("a.yml", "all:\n  hosts:\n    p1: {ansible_host: 1\n", "line", id="yaml-syntax"),
+        pytest.param("a.yml", "all:\n  hosts:\n    p1: {}\n    p1: {}\n", "uplicate", id="yaml-host-twice"),
+        pytest.param("a.ini", "# nobody\n", "has no hosts", id="empty"),
+        pytest.param("a.ini", "a ansible_host=10.0.0.1\nb ansible_host=10.0.0.1\n", "one address", id="one-address"),
+        pytest.param("a.ini", "a ansible_port=70000\n", "no usable port", id="port"),
+    ],
+)
+def test_a_wrong_inventory_is_a_clear_usage_error(tmp_path: Path, name: str, text: str, said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        load_inventory(_written(tmp_path, name, text))
+    assert said in caught.value.render()
+    assert name in caught.value.message
+
+
+def test_a_missing_inventory_is_a_usage_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no inventory at"):
+        load_inventory(tmp_path / "none.ini")
+
+
+def test_a_limit_that_selects_nothing_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        load_inventory(_written(tmp_path, "hosts.ini", INI), limit="nobody")
+    assert "nobody" in caught.value.message
+
+
+def test_two_hosts_behind_one_address_with_their_own_ports_are_two(tmp_path: Path) -> None:
+    text = "a ansible_host=10.0.0.1 ansible_port=2201\nb ansible_host=10.0.0.1 ansible_port=2202\n"
+    assert len(load_inventory(_written(tmp_path, "hosts.ini", text))) == 2
+
+
+def test_a_dynamic_inventory_that_hangs_is_given_up(tmp_path: Path) -> None:
+    path = _written(tmp_path, "hosts.sh", "#!/bin/sh\nexec sleep 60\n")
+    path.chmod(0o755)
+    with pytest.raises(PdError) as caught:
+        load_inventory(path, deadline_s=3)
+    assert caught.value.code is ExitCode.INCOMPLETE
+
+
+def test_an_unknown_name_is_answered_with_those_that_exist(tmp_path: Path) -> None:
+    inventory = load_inventory(_written(tmp_path, "hosts.ini", INI))
+    assert inventory.get("d1").address == "10.0.0.2"
+    with pytest.raises(UsageError) as caught:
+        inventory.get("d9")
+    assert "p1, d1" in caught.value.render()

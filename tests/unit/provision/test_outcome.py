@@ -1,0 +1,126 @@
+"""How events become the ending of a host, and endings one exit code."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from pdctl.exit_codes import ExitCode
+from pdctl.provisioning.outcome import Change, Failure, Fold, HostResult, Status, exit_code
+
+PROBLEM = {"role": "sysctl", "key": "net.core.rmem_max", "outcome": "refused", "message": "no"}
+
+
+def _event(kind: str, task: str = "t", action: str = "command", host: str = "n1", **fields: Any) -> Mapping[str, Any]:
+    data = {"host": host, "task": task, "role": "r", "task_action": action, **fields}
+    return {"event": f"runner_on_{kind}", "event_data": data}
+
+
+def _stats(*hosts: str) -> Mapping[str, Any]:
+    return {"event": "playbook_on_stats", "event_data": {"processed": dict.fromkeys(hosts, 1)}}
+
+
+def _folded(*events: Mapping[str, Any]) -> HostResult:
+    fold = Fold([("n1", "10.0.0.1")])
+    for event in events:
+        fold.step(event)
+    return fold.hosts["n1"]
+
+
+def test_a_host_whose_tasks_change_nothing_is_ok() -> None:
+    assert _folded(_event("ok", res={"changed": False}), _stats("n1")).status is Status.OK
+
+
+def test_a_change_keeps_its_task_and_diff() -> None:
+    host = _folded(_event("ok", "write", res={"changed": True, "diff": {"before": "a", "after": "b"}}), _stats("n1"))
+    assert host.status is Status.CHANGED
+    assert host.changes == [Change("r", "write", [{"before": "a", "after": "b"}])]
+
+
+def test_a_failed_task_fails_the_host_with_its_reason() -> None:
+    host = _folded(_event("failed", "go", res={"msg": "Task failed: Module failed: no space left"}), _stats("n1"))
+    assert host.status is Status.FAILED
+    assert host.failure == Failure("r", "go", "no space left")
+
+
+def test_a_bare_return_code_gives_way_to_what_the_command_said() -> None:
+    host = _folded(_event("failed", res={"msg": "non-zero return code", "stderr": "sudo: not found"}))
+    assert host.failure is not None and host.failure.message == "sudo: not found"
+
+
+def test_a_rescued_failure_is_none() -> None:
+    rescued = [_event("failed", res={"msg": "no"}), _event("start", "rescue"), _event("ok", res={"changed": False})]
+    assert _folded(*rescued, _stats("n1")).status is Status.OK
+
+
+def test_an_ignored_failure_is_none() -> None:
+    assert _folded(_event("failed", res={"msg": "no"}, ignore_errors=True), _stats("n1")).status is Status.OK
+
+
+def test_a_refusal_in_the_verdict_is_partly_done_also_after_changes() -> None:
+    verdict = _event("failed", action="pdctl_verdict", res={"msg": "1 setting", "problems": [PROBLEM], "notices": []})
+    host = _folded(_event("ok", res={"changed": True}), verdict, _stats("n1"))
+    assert host.status is Status.PARTLY
+    assert host.problems == [PROBLEM]
+
+
+def test_notices_of_a_clean_verdict_fail_nothing() -> None:
+    notice = {"role": "rdma", "key": "ib_uverbs", "message": "none"}
+    host = _folded(_event("ok", action="pdctl_verdict", res={"notices": [notice]}), _stats("n1"))
+    assert (host.status, host.notices) == (Status.OK, [notice])
+
+
+def test_an_unreachable_host_keeps_what_ssh_said() -> None:
+    host = _folded(_event("unreachable", res={"msg": "No route to host"}), _stats("n1"))
+    assert (host.status, host.unreachable) == (Status.UNREACHABLE, "No route to host")
+
+
+def test_a_host_that_no_one_came_back_to_is_incomplete() -> None:
+    assert _folded(_event("ok", res={"changed": True})).status is Status.INCOMPLETE
+
+
+def test_events_of_other_hosts_and_kinds_are_no_one_s() -> None:
+    fold = Fold([("n1", "10.0.0.1")])
+    assert fold.step(_event("ok", host="localhost", res={"changed": True})) is None
+    assert fold.step({"event": "verbose", "stdout": "x"}) is None
+    assert fold.hosts["n1"].tasks == 0
+
+
+def _host(status: Status, *, changed: bool = False) -> HostResult:
+    host = HostResult("n", "10.0.0.1", finished=status is not Status.INCOMPLETE)
+    if changed or status is Status.CHANGED:
+        host.changes.append(Change("r", "t"))
+    if status is Status.FAILED:
+        host.failure = Failure("r", "t", "no")
+    if status is Status.PARTLY:
+        host.problems.append(PROBLEM)
+    if status is Status.UNREACHABLE:
+        host.unreachable = "no"
+    assert host.status is status
+    return host
+
+
+@pytest.mark.parametrize(
+    ("statuses", "check", "code"),
+    [
+        ([Status.OK, Status.CHANGED], False, ExitCode.DONE),
+        ([Status.OK, Status.UNREACHABLE], False, ExitCode.INCOMPLETE),
+        ([Status.UNREACHABLE, Status.PARTLY], False, ExitCode.PARTLY),
+        ([Status.UNREACHABLE, Status.PARTLY, Status.FAILED], False, ExitCode.FAILED),
+        ([Status.INCOMPLETE], False, ExitCode.INCOMPLETE),
+        ([Status.FAILED], True, ExitCode.INCOMPLETE),
+        ([Status.CHANGED, Status.PARTLY], True, ExitCode.PARTLY),
+    ],
+)
+def test_the_worst_ending_gives_the_exit_code(statuses: list[Status], check: bool, code: ExitCode) -> None:
+    assert exit_code(map(_host, statuses), check=check, interrupted=False) is code
+
+
+def test_a_node_lost_after_a_change_is_partly_done() -> None:
+    lost = [_host(Status.UNREACHABLE, changed=True)]
+    assert exit_code(lost, check=False, interrupted=False) is ExitCode.PARTLY
+    assert exit_code(lost, check=True, interrupted=False) is ExitCode.INCOMPLETE
+
+
+def test_an_interrupt_outweighs_all() -> None:
+    assert exit_code([_host(Status.FAILED)], check=False, interrupted=True) is ExitCode.INTERRUPTED
