@@ -59,6 +59,12 @@ look_as() {
         block "$label" 127 "pdctl: $1 is not installed"
         return
     fi
+    case " $hung " in
+    *" $1 "*)
+        block "$label" 124 "pdctl: not run, $1 gave no answer before"
+        return
+        ;;
+    esac
     left=$((started + total_s - $(date +%s)))
     if [ "$left" -le 0 ]; then
         block "$label" 124 "pdctl: not run, the collection's $total_s s were used up"
@@ -69,7 +75,11 @@ look_as() {
     { answer=$($session sh -c "$worker" pdctl "$left" "$most" "$@"); } 2>/dev/null
     status=${answer##*"$newline"}
     case $status in
-    '' | *[!0-9]*) block "$label" 124 "pdctl: no answer within $left s" ;;
+    '' | *[!0-9]*)
+        block "$label" 124 "pdctl: no answer within $left s"
+        # One that hangs once hangs again; a line for the shell may hang for another reason.
+        [ "$1" = sh ] || hung="$hung $1"
+        ;;
     *)
         answer=${answer%"$newline$status"}
         while [ "${answer%"$newline"}" != "$answer" ]; do answer=${answer%"$newline"}; done
@@ -261,6 +271,7 @@ kernel_log() {
 
 main() {
     started=$(date +%s)
+    hung=
     privilege=none
     if [ "$(id -u)" = 0 ]; then
         privilege=root
