@@ -240,6 +240,7 @@ pci() {
     done
     [ -z "${links-}" ] || look_line "grep -sH ''$links"
     [ -z "${gpus-}" ] || look grep -H '' $gpus
+    [ -z "${links-}" ] || root_line "lspci -vvv | grep -E '^[0-9a-f]|LnkCap:|LnkSta:|ACSCtl:|RlxdOrd'"
 }
 
 gpu() {

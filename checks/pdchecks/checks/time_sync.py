@@ -23,7 +23,8 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
         Status.WARN,
         "clock",
         f"the clock is not synchronised ({clock.by})",
-        "Deadlines that a request carries, tokens that expire and the order of log lines of two nodes rely on equal clocks.",
+        "Deadlines that a request carries, tokens that expire and the order of log lines of two nodes rely on "
+        "equal clocks.",
         quotes,
         ("timedatectl", "chronyc tracking"),
         Remedy(

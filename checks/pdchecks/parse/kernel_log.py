@@ -26,13 +26,15 @@ _EVENTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "mkey-refused",
         re.compile(
-            r"(?:infiniband )?(?P<device>[\w.-]{1,40}): .{0,80}?(?P<detail>async reg mr failed\. status -?\d{1,4})"
+            r"\b(?!kernel:)(?P<device>[\w.-]{1,40}): .{0,80}?(?P<detail>async reg mr failed\. status -?\d{1,4})"
         ),
     ),
     # drivers/infiniband/hw/mlx5/cq.c, dump_cqe
     (
         "cqe-error",
-        re.compile(r"(?P<device>[\w.-]{1,40}): .{0,60}?WC error: (?P<detail>\d{1,3}, Message: [A-Za-z ()-]{3,60})"),
+        re.compile(
+            r"\b(?!kernel:)(?P<device>[\w.-]{1,40}): .{0,60}?WC error: (?P<detail>\d{1,3}, Message: [A-Za-z ()-]{3,60})"
+        ),
     ),
     # drivers/net/ethernet/mellanox/mlx5/core/events.c, port_module and mlx5_pcie_event
     (
@@ -158,7 +160,7 @@ def _event(block: Block, kind: str, line: str, match: re.Match[str]) -> KernelEv
         quote=block.quote(line.strip()),
         kind=kind,
         device=match["device"] or "",
-        detail=match["detail"],
+        detail=match["detail"].strip(),
         driver=match.groupdict().get("driver") or "",
         seconds=float(stamp["seconds"]) if stamp else Unknown("the line has no time since boot"),
     )
