@@ -63,7 +63,7 @@ CHECK = NodeCheck(
     topic="arp.base-reachable",
     title="Neighbour reachable time too short",
     severity=Severity.MEDIUM,
-    tools=("/proc/sys", "sysctl"),
+    tools=("sysctl",),
     sources=("linux Documentation/networking/ip-sysctl.rst", "linux net/core/neighbour.c, neigh_rand_reach_time"),
     judge=judge,
 )

@@ -33,7 +33,7 @@ _HUGE_REFUSED = re.compile(
     re.IGNORECASE,
 )
 _SHAPE = re.compile(
-    r"[Hh]uge ?[Pp]age.{0,160}(?:fail|annot allocate)|_HUGETLB|hugetlb.{0,160}fail|\(current: \d+ kbytes\)|RLIMIT_MEMLOCK is|^MEMLOCK\s|max locked memory|^Limit\s+Soft Limit|^(?:Default)?LimitMEMLOCK(?:Soft)?=|locked memory",
+    r"\(current: \d+ kbytes\)|RLIMIT_MEMLOCK is|^MEMLOCK\s|max locked memory|^Limit\s+Soft Limit|^(?:Default)?LimitMEMLOCK(?:Soft)?=|locked memory",
     re.MULTILINE,
 )
 # systemd prints an unset limit as the largest 64-bit number.
@@ -104,7 +104,11 @@ def _limit(block: Block, line: str, name: str, scope: str, soft: int | None, har
 
 
 def _claims(block: Block) -> bool:
-    return "limit" in block.command or _PID.search(block.command) is not None or looks_like(block, _SHAPE)
+    return (
+        "limit" in block.command
+        or _PID.search(block.command) is not None
+        or any(looks_like(block, shape) for shape in (_SHAPE, _HUGE_REFUSED))
+    )
 
 
 READER = Reader("limits", _claims, parse)
