@@ -99,6 +99,14 @@ _EVENTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("neighbour-overflow", re.compile(r"(?P<device>)(?P<detail>Neighbour table overflow)", re.IGNORECASE)),
     # NVIDIA's kernel module
     ("xid", re.compile(r"NVRM: Xid \((?:PCI:)?(?P<device>[0-9a-fA-F:.]{7,14})[^)]{0,20}\): (?P<detail>\d{1,3})\b")),
+    # nvidia-nvswitch, its SXid lines
+    (
+        "sxid",
+        re.compile(
+            r"nvidia-nvswitch\d{1,3}: SXid \(PCI:(?P<device>[0-9a-fA-F:.]{7,14})\): "
+            r"(?P<detail>\d{4,6}, (?:[Nn]on-fatal|[Ff]atal).{0,100})"
+        ),
+    ),
     (
         "gpu-lost",
         re.compile(

@@ -90,7 +90,13 @@ def _systemd(block: Block) -> list[Fact]:
 
 
 def _unit(block: Block) -> str:
-    return next((word for word in block.command.split() if "." in word and not word.startswith("-")), "(not named)")
+    """`systemctl show [-p ...] UNIT`; a name without a suffix is a service."""
+    parts = block.command.split()
+    after = parts[parts.index("show") + 1 :] if "show" in parts else []
+    names = [
+        w for w, before in zip(after, ["", *after], strict=False) if w[0] != "-" and before not in ("-p", "--property")
+    ]
+    return next((name if "." in name else f"{name}.service" for name in names), "(not named)")
 
 
 def _count(text: str) -> int | None:
