@@ -39,6 +39,11 @@ def _judge_table(table: Table, netdev: str, down: bool) -> Verdict:
             "The device or its driver was set to RoCE v1, which routers do not carry and DSCP does not mark.",
             quotes,
             (*verify, f"cma_roce_mode -d {table.device} -p {table.port}"),
+            Remedy(
+                "Let the device speak RoCE v2, at each boot.",
+                commands=(f"cma_roce_mode -d {table.device} -p {table.port} -m 2",),
+                survives_reboot=False,
+            ),
         )
     if all(gid.link_local for gid in table.gids):
         status = Status.INFO if down else Status.WARN

@@ -24,7 +24,8 @@ class _Fault:
 
 _MISMATCH = _Fault(
     "the NVIDIA library and the loaded kernel module are of two versions",
-    "The driver package was upgraded while the old module stayed loaded; every new CUDA process fails, running ones go on.",
+    "The driver package was upgraded while the old module stayed loaded; every new CUDA process fails, running "
+    "ones go on.",
     Remedy(
         "Unload the old module and load the new one, or reboot; hold the package back from automatic upgrades.",
         commands=("cat /proc/driver/nvidia/version", "modinfo -F version nvidia", "systemctl reboot"),

@@ -63,7 +63,8 @@ def _nothing_configured(files: list[LocaleSetting], node: NodeFacts, policy: Pol
         Status.FAIL,
         "node's locale",
         f"{files[0].path} names no locale: logins and services speak the C locale, whose charmap is ASCII",
-        "Python programs, yum and Ansible modules stop at the first byte above 0x7f in a path, a repository or a message.",
+        "Python programs, yum and Ansible modules stop at the first byte above 0x7f in a path, a repository or a "
+        "message.",
         tuple(fact.quote for fact in (*files, *node.all(LocaleList)))[:4],
         _VERIFY,
         _remedy(policy),
@@ -107,7 +108,8 @@ def _refused(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
             Status.FAIL,
             f"locale {fact.locale}" if fact.locale else "locale of the session",
             f"{fact.program} could not use {named}",
-            "That locale is not installed on the machine where the program ran; ssh carries LANG and LC_* from the client "
+            "That locale is not installed on the machine where the program ran; ssh carries LANG and LC_* from "
+            "the client "
             "(SendEnv, AcceptEnv), so it may be the client's choice.",
             (fact.quote,),
             (*_VERIFY, "ssh -G HOST | grep -i sendenv"),

@@ -100,6 +100,7 @@ def _judge(device: str, command: str, status: str, quotes: list[Quote]) -> Verdi
             "Driver and firmware disagree on this command, or a program asked for what the card cannot do.",
             tuple(quotes),
             verify,
+            Remedy("See which program runs at these times; bring driver and firmware to releases of the same time."),
         )
     named = "UAR pages" if "UAR" in command else command
     return Verdict(

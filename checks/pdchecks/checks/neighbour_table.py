@@ -85,7 +85,8 @@ def _against_policy(limits: list[Sysctl], wanted: Mapping[str, int]) -> Iterator
             Status.WARN,
             _SUBJECT,
             f"{live}; the policy wants {', '.join(str(wanted[fact.key]) for fact in low)}",
-            "The table has no room for hosts times rails of a larger fabric; when it is full, new neighbours are refused.",
+            "The table has no room for hosts times rails of a larger fabric; when it is full, new neighbours are "
+            "refused.",
             quotes,
             _VERIFY,
             _REMEDY,

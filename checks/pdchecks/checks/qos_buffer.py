@@ -28,7 +28,11 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
 
 def _judge(node: NodeFacts, fact: QosBuffer, number: int, policy: Policy) -> Iterator[Verdict]:
     size = fact.sizes[number]
-    speed, mtu, quotes = _speed_mbps(node, fact.netdev), _mtu(node, fact.netdev), (fact.quote,)
+    speed, mtu, quotes = (
+        _speed_mbps(node, fact.netdev),
+        _mtu(node, fact.netdev, policy.values.fabric.mtu.netdev),
+        (fact.quote,),
+    )
     cable = known(fact.cable_m)
     metres = policy.values.fabric.cable_length_m if cable is None else cable
     if size and speed is None:
@@ -68,11 +72,11 @@ def _speed_mbps(node: NodeFacts, netdev: str) -> int | None:
     return None if rate is None else int(rate * 1000)
 
 
-def _mtu(node: NodeFacts, netdev: str) -> tuple[int, tuple[Quote, ...]]:
+def _mtu(node: NodeFacts, netdev: str, otherwise: int) -> tuple[int, tuple[Quote, ...]]:
     for fact in node.all(Netdev):
         if fact.name == netdev and (mtu := known(fact.mtu)) is not None:
             return mtu, (fact.quote,)
-    return 0, ()
+    return otherwise, ()
 
 
 CHECK = NodeCheck(

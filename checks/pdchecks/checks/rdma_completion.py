@@ -90,7 +90,8 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
             )
             summary = f"requests ended in an error since the counters began: {listed}"
             verify = (f"rdma statistic show link {reading.name}", "dmesg -T | grep 'QP .* error'")
-            yield Verdict(Status.WARN, reading.name, summary, cause, (reading.quote(counted),), verify)
+            remedy = _remedy(1 if cause is _LENGTH else 10)
+            yield Verdict(Status.WARN, reading.name, summary, cause, (reading.quote(counted),), verify, remedy)
 
 
 def _failed(subject: str, status: int, quotes: list[Quote]) -> Verdict:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pdchecks.check import NodeCheck, Verdict
 from pdchecks.evidence import Quote
 from pdchecks.facts.log import DevicesInUse, QpFailure
+from pdchecks.facts.perftest import PerftestRun
 from pdchecks.finding import Remedy, Severity, Status
 from pdchecks.nodefacts import NodeFacts
 from pdchecks.policy import Policy
@@ -71,6 +72,10 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
         groups.setdefault((known(fact.device) or _UNNAMED, known(fact.errno)), []).append(fact)
     # A line without a device or an errno adds nothing beside one that names them.
     named = {errno for device, errno in groups if device != _UNNAMED}
+    if not groups:
+        for run in node.all(PerftestRun):
+            if run.averages:
+                yield Verdict(Status.PASS, run.device, f"{run.tool} connected its queue pairs", quotes=(run.quote,))
     for (device, errno), facts in groups.items():
         if device == _UNNAMED and errno in named:
             continue

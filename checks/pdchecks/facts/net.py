@@ -145,3 +145,18 @@ class Route(Fact):
     asked: str
     via: str
     netdev: str | Unknown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathProbe(Fact):
+    """A ping that may not be broken up. size: the whole IP packet in bytes; mtu: what stood in its way.
+
+    here: it did not even leave this node. netdev: empty where the command names none.
+    """
+
+    netdev: str
+    peer: str
+    size: int
+    passed: bool
+    here: bool
+    mtu: int | Unknown

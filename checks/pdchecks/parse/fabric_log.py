@@ -83,7 +83,7 @@ _REFUSED = re.compile(
     r"(?P<call>ibv_(?:create_cq|reg_mr|create_qp|create_srq|open_device|alloc_pd|reg_dmabuf_mr)\w*)\(?.{0,200}?\)?[^.]{0,60}failed:? (?:with error )?(?P<words>[A-Z][a-z ]{4,40})"
 )
 _SHAPE = re.compile(
-    r"NCCL (?:WARN|INFO)|UCX +(?:ERROR|WARN|DIAG)|poll_cq|RDMA_CM_EVENT_|register memory|modify_qp|[Mm]odify QP|ibv_\w+\(|[Gg]ot completion|IBV_WC_|retry counter exceeded|transfer_engine|remote invalid request|local length error"
+    r"NCCL (?:WARN|INFO)|\(synd 0x|UCX +(?:ERROR|WARN|DIAG)|poll_cq|RDMA_CM_EVENT_|register memory|modify_qp|[Mm]odify QP|ibv_\w+\(|[Gg]ot completion|IBV_WC_|retry counter exceeded|transfer_engine|remote invalid request|local length error"
 )
 
 

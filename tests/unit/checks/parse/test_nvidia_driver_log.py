@@ -1,5 +1,5 @@
 import pytest
-from tests.unit.checks.parse.reading import read
+from tests.unit.checks.parse.reading import node, read
 
 from pdchecks.facts.log import KernelEvent
 
@@ -43,3 +43,20 @@ def test_a_line_of_the_nvidia_driver_is_known(line: str, kind: str, device: str,
 def test_the_banner_of_the_driver_is_no_event() -> None:
     line = "[ 12.3] NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 22:23:56 UTC 2024"
     assert not read(KernelEvent, "dmesg", line)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "dmesg: read kernel buffer failed: Operation not permitted",
+        "sudo: a password is required",
+        "Sorry, user op is not allowed to execute '/bin/sh -c dmesg' as root on n1.",
+        "No journal files were opened due to insufficient permissions.",
+    ],
+)
+def test_a_log_that_was_refused_is_not_a_log_without_events(text: str) -> None:
+    assert "not read" in node("dmesg | tail", text, 1).unread[0].reason
+
+
+def test_a_search_that_found_nothing_was_read() -> None:
+    assert node("dmesg | grep -i xid", "", 1).saw("dmesg")
