@@ -27,9 +27,9 @@ def bind(listen: Listen) -> socket.socket:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind((listen.host, listen.port))
         bound.listen(_BACKLOG)
-    except OSError:
+    except OSError as error:
         bound.close()
-        raise
+        raise OSError(error.errno, f"{listen.host}:{listen.port}: {error.strerror}") from None
     return bound
 
 

@@ -53,7 +53,8 @@ class Answer:
     async def whole(self) -> dict[str, Any]:
         """Raises ApiError."""
         try:
-            text = self.echo + "".join([piece async for piece in self._pieces()])
+            async with aclosing(self._pieces()) as pieces:
+                text = self.echo + "".join([piece async for piece in pieces])
         except GenerationFailed as failure:
             raise api_error(failure) from None
         ids = self.token_ids if self.with_token_ids else None
@@ -66,9 +67,10 @@ class Answer:
         """
         begun = False
         try:
-            async for event in self._chunks():
-                begun = True
-                yield _sse(event)
+            async with aclosing(self._chunks()) as chunks:
+                async for chunk in chunks:
+                    begun = True
+                    yield _sse(chunk)
             yield DONE
         except GenerationFailed as failure:
             self.failure = failure.code

@@ -9,6 +9,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
@@ -49,6 +50,8 @@ class _DecodeFailed:
 
 _News: TypeAlias = StreamEvent | PrefillAnswer | _PrefillFailed | _DecodeFailed
 
+# What ends attempts in the background; the event loop itself holds tasks only weakly.
+_ENDINGS: set[asyncio.Task[None]] = set()
 # Codes that a retry elsewhere cannot change.
 _FINAL = ("bad_request", "too_long")
 
@@ -82,11 +85,16 @@ class Attempt:
                 legs.append(asyncio.create_task(self._prefill(self.prefill, ticket, expires)))
             ended = False
             try:
-                async for event in self._judge():
-                    ended = isinstance(event, StreamEnd)
-                    yield event
+                async with aclosing(self._judge()) as judged:
+                    async for event in judged:
+                        ended = isinstance(event, StreamEnd)
+                        yield event
             finally:
-                await self._end(legs, told=ended)
+                # Shielded: a client that leaves cancels this task at every await, and decode must still be told.
+                ending = asyncio.create_task(self._end(legs, told=ended))
+                _ENDINGS.add(ending)
+                ending.add_done_callback(_ENDINGS.discard)
+                await asyncio.shield(ending)
 
     async def _end(self, legs: list[asyncio.Task[None]], *, told: bool) -> None:
         if told and self.transfer is None and len(legs) > 1:
@@ -127,8 +135,9 @@ class Attempt:
             deadline_s=_left(expires),
         )
         try:
-            async for event in self.peers.generate(self.decode.url, call):
-                self._news.put_nowait(event)
+            async with aclosing(self.peers.generate(self.decode.url, call)) as events:
+                async for event in events:
+                    self._news.put_nowait(event)
         except PeerError as error:
             self._news.put_nowait(_DecodeFailed(error))
 

@@ -5,6 +5,7 @@ For operators' tools, not for clients.
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -73,7 +74,8 @@ class Control:
         )
         generation = Generation(ask, self._fleet)
         try:
-            token_ids = [token async for token in generation.tokens()]
+            async with aclosing(generation.tokens()) as tokens:
+                token_ids = [token async for token in tokens]
         except GenerationFailed as failure:
             error = {"code": failure.code, "message": str(failure)}
             return JSONResponse({"error": error}, status_code=failure.status)
