@@ -78,6 +78,9 @@ def _pasted(charmaps: dict[str, Charmap], node: NodeFacts, policy: Policy) -> It
         subject = f"locale {proof.locale}" if proof.locale else "locale of the session"
         if proof.charmap == wanted and not proof.complaints:
             yield Verdict(Status.PASS, subject, f"{subject}: charmap is {proof.charmap}", quotes=(proof.quote,))
+        elif proof.beaten:
+            summary = f"LC_ALL={proof.locale} beats LANG={proof.beaten}: charmap is {proof.charmap}, not {wanted}"
+            yield _missing(subject, proof.locale, summary, (proof.quote,), policy)
         elif canonical(proof.locale) in ("c", "posix"):
             continue
         else:

@@ -78,6 +78,13 @@ class Neighbour(Fact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NeighbourCount(Fact):
+    """How many entries somebody counted in the table."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PciLink(Fact):
     """A PCI function's link: speed in GT/s and lanes, now and at most. kind: lspci's class name, or empty."""
 
