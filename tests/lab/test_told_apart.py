@@ -127,6 +127,11 @@ def test_a_refused_kernel_parameter_has_its_errno(ran: Ran) -> None:
     assert problems[ABSENT]["errno_name"] == "ENOENT"
 
 
+def test_the_doctor_never_passes_what_the_node_refused(ran: Ran, site: Site, inventory: Path) -> None:
+    found = site.doctor(inventory, "--limit", "stubborn", "--select", "PD-SYSCTL")
+    assert found["PD-SYSCTL-001", "stubborn", REFUSED] not in ("pass", "info")
+
+
 def test_a_clamped_value_shows_what_the_kernel_made_of_it(ran: Ran, site: Site) -> None:
     (clamped,) = (problem for problem in ran.host("stubborn")["problems"] if problem["key"] == CLAMPED)
     live = site.lab.nodes["stubborn"].ssh(f"sysctl -n {CLAMPED}").strip()
