@@ -1,6 +1,7 @@
 """One run over nodes that end in every way: changed, refused, failed, unreachable; and one that is interrupted."""
 
 import json
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -173,6 +174,7 @@ def test_a_sudo_password_is_asked_for_once_and_kept_nowhere(site: Site, inventor
     terminal.expect("BECOME password: ")
     terminal.sendline(PASSWORD)
     terminal.expect(r"record (/\S+)", timeout=RUN_DEADLINE_S)
+    assert isinstance(terminal.match, re.Match)
     folder = Path(terminal.match.group(1))
     terminal.expect(pexpect.EOF)
     terminal.close()
