@@ -85,7 +85,9 @@ def lint(run: Run) -> Outcome:
 
 
 def types(run: Run) -> Outcome:
-    return Outcome(all([run.command(sys.executable, "-m", "mypy"), run.command(BIN / "pyright")]))
+    return Outcome(
+        all([run.command(sys.executable, "-m", "mypy"), run.command(BIN / "pyright", "--pythonpath", sys.executable)])
+    )
 
 
 def roles(run: Run) -> Outcome:
