@@ -137,8 +137,10 @@ def demo(run: Run) -> Outcome:
 
 
 def lab(run: Run) -> Outcome:
-    if not run.command(ROOT / "scripts" / "lab-packages"):
-        return Outcome(False, "the packages of the node lab could not be installed")
+    """Elsewhere than as root on Debian or Ubuntu its tests skip, each with its reason."""
+    can_install = os.geteuid() == 0 and Path("/etc/debian_version").exists()
+    if can_install and not run.command(ROOT / "scripts" / "vm-packages"):
+        return Outcome(False, "the packages of the lab could not be installed")
     return run.pytest("lab", "tests/lab", "-m", "lab")
 
 
