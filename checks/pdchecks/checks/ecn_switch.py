@@ -42,15 +42,13 @@ def _against_pauses(rdma: Reading, nic: Reading, lossless: int) -> Iterator[Verd
         f"the network paused priority {lossless} of {nic.name} {paused} times, but no packet arrived with a "
         "congestion mark",
         "ECN is not configured on the switch's RoCE queue (or its threshold lies above that of PFC), or packets "
-        "leave the "
-        "sender without ECT bits. DCQCN is driven by these marks: without them PFC alone regulates, and it stops "
-        "whole links.",
+        "leave the sender without ECT bits. DCQCN is driven by these marks: without them PFC alone regulates, and it "
+        "stops whole links.",
         (rdma.quote((*MARKED, *CNP_HANDLED)), nic.quote([f"rx_prio{lossless}_pause", f"tx_prio{lossless}_pause"])),
         ("show the ECN or WRED profile of the RoCE queue on the switch", f"rdma statistic show link {rdma.name}"),
         Remedy(
-            "On the switch, mark with ECN on the queue of the lossless class, with a lower threshold than the "
-            "one at which PFC "
-            "pauses; do not turn ECN off in favour of DCQCN, which needs it."
+            "On the switch, mark with ECN on the queue of the lossless class, with a lower threshold than the one at "
+            "which PFC pauses; do not turn ECN off in favour of DCQCN, which needs it."
         ),
     )
 

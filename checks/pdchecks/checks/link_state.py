@@ -76,9 +76,8 @@ def _why(port: Port, physical: str | None) -> tuple[str, Remedy]:
         )
     if physical == "POLLING":
         return (
-            "The port looks for a partner and finds none: no cable, a dead module, the far port down, or speeds, "
-            "FEC or "
-            "auto-negotiation that do not fit.",
+            "The port looks for a partner and finds none: no cable, a dead module, the far port down, or speeds, FEC "
+            "or auto-negotiation that do not fit.",
             Remedy(f"Check cable, module and the switch port. {unused}", commands=(f"ethtool -m {netdev}",)),
         )
     return (

@@ -48,8 +48,8 @@ def _judge(node: NodeFacts, fact: QosBuffer, number: int, policy: Policy) -> Ite
         Status.WARN if size else Status.FAIL,
         fact.netdev,
         f"buffer {number} of priority {lossless} holds {size} bytes, too few for {at}: {needed or 'some'} are needed",
-        "After a pause frame left, packets already on the wire still arrive; what does not fit is lost although "
-        "PFC is on.",
+        "After a pause frame left, packets already on the wire still arrive; what does not fit is lost although PFC "
+        "is on.",
         (*quotes, *mtu[1]),
         (f"mlnx_qos -i {fact.netdev}", f"dcb buffer show dev {fact.netdev}"),
         Remedy(
