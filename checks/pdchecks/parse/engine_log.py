@@ -21,8 +21,8 @@ _FITS = re.compile(r"\S{1,60} -> \S{1,60}: compatible\b.{0,200}|NIXL compatibili
 _SHAPES = (
     # pdwire/kvshape.py, ShapeFault: `layer 3 kv_heads: expected 8, got 32: cause; change prefill: fix`
     re.compile(
-        r"(?:layer \d{1,4}|all layers) (?P<field>[\w ]{1,30}): expected (?P<expected>[^,]{1,30}(?:, [^,]{1,30}){0,3}?), "
-        r"got (?P<got>.{1,100}?): (?P<cause>[^;]{3,200}); change (?P<side>prefill|decode|either side|both sides): (?P<fix>.{0,200})"
+        r"(?:layer \d{1,4}|all layers) (?P<field>[\w ]{1,30}): expected (?P<expected>.{1,100}?), "
+        r"got (?P<got>[^:]{1,100}+): (?P<cause>[^;]{3,200}+); change (?P<side>prefill|decode|either side|both sides): (?P<fix>.{0,200})"
     ),
     # `expected shape [2, 8, 128], got [8, 2, 128]`, with or without the words around it
     re.compile(
