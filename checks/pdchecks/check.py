@@ -17,6 +17,7 @@ class Need(StrEnum):
     GPU = "an NVIDIA GPU"
     YUM = "yum or dnf"
     ENGINE = "a unit of an engine"
+    DEPLOYMENT = "a deployment of its own"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from pdchecks.check import Check, FleetCheck, Need, NodeCheck, Verdict, stamp
 from pdchecks.evidence import Evidence
+from pdchecks.facts.deployment import SupervisedUnit
 from pdchecks.facts.gpu import Gpu, GpuPresent, GpuProcess
 from pdchecks.facts.host import NonAsciiByte, RepoScan, Unit, YumWrapper
 from pdchecks.facts.rdma import NoRdmaDevice
@@ -81,8 +82,11 @@ def _has(node: NodeFacts, need: Need) -> bool:
         return not node.all(NoRdmaDevice)
     if need is Need.GPU:
         return bool(node.all(Gpu) or node.all(GpuProcess) or node.all(GpuPresent))
+    if need is Need.DEPLOYMENT:
+        return bool(node.all(SupervisedUnit))
     if need is Need.ENGINE:
-        return any(is_engine(unit.name) and unit.load != "not-found" for unit in node.all(Unit))
+        units = any(is_engine(unit.name) and unit.load != "not-found" for unit in node.all(Unit))
+        return units or bool(node.all(SupervisedUnit))
     return bool(node.all(RepoScan) or node.all(NonAsciiByte) or node.all(YumWrapper))
 
 

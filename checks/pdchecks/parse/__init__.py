@@ -4,6 +4,7 @@ from pdchecks.parse import (
     ansible,
     carrier,
     dcb,
+    deployment,
     devlink,
     engine_log,
     ethtool,
@@ -80,5 +81,6 @@ READERS: tuple[Reader, ...] = (
     messages.READER,
     ansible.READER,
     systemd.READER,
+    deployment.READER,
     host.READER,
 )
