@@ -47,6 +47,6 @@ CHECK = NodeCheck(
     severity=Severity.LOW,
     tools=("infiniband", "hw_counters", "rdma"),
     sources=("linux drivers/infiniband/hw/mlx5/counters.c",),
-    need=Need.RDMA,
+    need=Need.ROCE,
     judge=judge,
 )

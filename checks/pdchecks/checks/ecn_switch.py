@@ -34,7 +34,13 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
 def _against_pauses(rdma: Reading, nic: Reading, lossless: int) -> Iterator[Verdict]:
     paused = by_priority(nic.values).get(lossless, {}).get("rx_pause", 0)
     # A CNP handled says that another receiver saw marks: the switch does mark.
-    if not paused or total(rdma.values, CNP_HANDLED):
+    if handled := total(rdma.values, CNP_HANDLED):
+        summary = f"{handled} CNPs came from receivers that saw marks"
+        yield Verdict(Status.PASS, rdma.name, summary, quotes=(rdma.quote(CNP_HANDLED),))
+        return
+    if not paused:
+        summary = f"no packet arrived marked, and priority {lossless} of {nic.name} was never paused"
+        yield Verdict(Status.INFO, rdma.name, summary, quotes=(rdma.quote(MARKED),))
         return
     yield Verdict(
         Status.WARN,
@@ -60,6 +66,6 @@ CHECK = NodeCheck(
     severity=Severity.MEDIUM,
     tools=("infiniband", "hw_counters", "rdma"),
     sources=("Zhu et al., Congestion Control for Large-Scale RDMA Deployments, SIGCOMM 2015",),
-    need=Need.RDMA,
+    need=Need.ROCE,
     judge=judge,
 )

@@ -101,6 +101,6 @@ CHECK = NodeCheck(
     severity=Severity.HIGH,
     tools=("show_gids", "ibv_devinfo", "infiniband"),
     sources=("https://github.com/NVIDIA/nccl/issues/769", "https://github.com/NVIDIA/nccl/issues/551"),
-    need=Need.RDMA,
+    need=Need.ROCE,
     judge=judge,
 )

@@ -49,6 +49,6 @@ CHECK = NodeCheck(
     severity=Severity.MEDIUM,
     tools=("show_gids", "infiniband"),
     sources=("https://github.com/NVIDIA/nccl/pull/2183", "nccl src/transport/net_ib.cc"),
-    need=Need.RDMA,
+    need=Need.ROCE,
     judge=judge,
 )

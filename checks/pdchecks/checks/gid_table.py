@@ -82,6 +82,6 @@ CHECK = NodeCheck(
     severity=Severity.MEDIUM,
     tools=("show_gids", "ibv_devinfo", "infiniband"),
     sources=("https://github.com/NVIDIA/nccl/issues/1573", "mlnx-tools show_gids"),
-    need=Need.RDMA,
+    need=Need.ROCE,
     judge=judge,
 )

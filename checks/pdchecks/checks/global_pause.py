@@ -58,6 +58,6 @@ CHECK = NodeCheck(
     severity=Severity.MEDIUM,
     tools=("ethtool",),
     sources=("IEEE 802.1Q-2022 clause 36", "ethtool(8)"),
-    need=Need.RDMA,
+    need=Need.ROCE,
     judge=judge,
 )

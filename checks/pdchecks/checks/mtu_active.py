@@ -66,6 +66,6 @@ CHECK = NodeCheck(
     severity=Severity.MEDIUM,
     tools=("ibv_devinfo",),
     sources=("rdma-core libibverbs/examples/devinfo.c", "linux drivers/infiniband/hw/mlx5/main.c"),
-    need=Need.RDMA,
+    need=Need.ROCE,
     judge=judge,
 )

@@ -93,6 +93,6 @@ CHECK = NodeCheck(
     severity=Severity.MEDIUM,
     tools=("ip", "ifconfig"),
     sources=("linux include/rdma/ib_addr.h, iboe_get_mtu()", "https://github.com/kvcache-ai/Mooncake/issues/1143"),
-    need=Need.RDMA,
+    need=Need.ROCE,
     judge=judge,
 )

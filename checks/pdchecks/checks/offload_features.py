@@ -66,6 +66,6 @@ CHECK = NodeCheck(
     severity=Severity.LOW,
     tools=("ethtool",),
     sources=("ethtool(8)", "linux Documentation/networking/netdev-features.rst"),
-    need=Need.RDMA,
+    need=Need.ROCE,
     judge=judge,
 )

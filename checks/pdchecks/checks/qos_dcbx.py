@@ -65,6 +65,6 @@ CHECK = NodeCheck(
     severity=Severity.MEDIUM,
     tools=("mlnx_qos", "dcb"),
     sources=("mlnx-tools python/mlnx_qos", "dcb-dcbx(8)"),
-    need=Need.RDMA,
+    need=Need.ROCE,
     judge=judge,
 )

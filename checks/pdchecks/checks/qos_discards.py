@@ -71,6 +71,6 @@ CHECK = NodeCheck(
     severity=Severity.HIGH,
     tools=("ethtool",),
     sources=("linux Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst",),
-    need=Need.RDMA,
+    need=Need.ROCE,
     judge=judge,
 )

@@ -103,6 +103,6 @@ CHECK = NodeCheck(
     severity=Severity.MEDIUM,
     tools=("ethtool",),
     sources=("linux Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst",),
-    need=Need.RDMA,
+    need=Need.ROCE,
     judge=judge,
 )

@@ -131,6 +131,6 @@ CHECK = NodeCheck(
         "mlnx-tools python/mlnx_qos",
         "dcb-pfc(8)",
     ),
-    need=Need.RDMA,
+    need=Need.ROCE,
     judge=judge,
 )

@@ -137,6 +137,6 @@ CHECK = NodeCheck(
     severity=Severity.HIGH,
     tools=("ethtool", "mlnx_qos", "dcb"),
     sources=("https://github.com/bytedance/byteps/issues/179", "mlnx-tools python/mlnx_qos, cma_roce_tos"),
-    need=Need.RDMA,
+    need=Need.ROCE,
     judge=judge,
 )

@@ -64,6 +64,6 @@ CHECK = NodeCheck(
     severity=Severity.HIGH,
     tools=("mlnx_qos", "dcb"),
     sources=("mlnx-tools python/mlnx_qos", "dcb-app(8)"),
-    need=Need.RDMA,
+    need=Need.ROCE,
     judge=judge,
 )
