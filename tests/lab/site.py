@@ -92,17 +92,17 @@ class Site:
     def provision(self, inventory: Path, *options: str, environment: Mapping[str, str] | None = None) -> Ran:
         return _ended(self.start(inventory, *options, environment=environment))
 
-    def doctor(self, inventory: Path, *options: str) -> Ran:
+    def diagnose(self, inventory: Path, *options: str) -> Ran:
+        """`pdctl doctor`, with the whole of its document."""
         return _ended(self.lab.start(str(PDCTL), "doctor", str(inventory), "-o", "json", *options))
 
     def doctor(self, inventory: Path, *options: str) -> dict[tuple[str, str, str], str]:
         """(check, node, object) -> status of everything that the doctor finds on the nodes."""
-        process = self.lab.start(str(PDCTL), "doctor", str(inventory), "-o", "json", *options)
-        stdout, stderr = process.communicate(timeout=RUN_DEADLINE_S)
-        if process.returncode not in (0, 1, 3):
-            raise RuntimeError(f"pdctl doctor: exit {process.returncode}\n{stderr}")
+        ran = self.diagnose(inventory, *options)
+        if ran.code not in (0, 1, 3):
+            raise RuntimeError(f"pdctl doctor: exit {ran.code}\n{ran.stderr}")
         found: dict[tuple[str, str, str], str] = {}
-        for finding in json.loads(stdout)["findings"]:
+        for finding in ran.document["findings"]:
             subject = finding["subject"]
             found[finding["check"], subject["node"], subject.get("object", "")] = finding["status"]
         return found

@@ -38,15 +38,15 @@ class Story:
 def story(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Story:
     (node,) = lab.up(["n1"], _meagre)
     site = Site(lab, tmp_path_factory.mktemp("site"), {"prefill": ["n1"]})
-    before = site.doctor(site.ini())
+    before = site.diagnose(site.ini())
     provisioned = site.provision(site.ini(), "-o", "json")
-    after = site.doctor(site.ini())
+    after = site.diagnose(site.ini())
     shipped = site.folder / "nothing-of-its-own.yml"
     shipped.write_text("{}\n", encoding="utf-8")
-    plain = site.doctor(site.ini(), "--policy", str(shipped))
+    plain = site.diagnose(site.ini(), "--policy", str(shipped))
     node.ssh("useradd -m guest && install -d -o guest -m 700 ~guest/.ssh")
     node.ssh("install -o guest -m 600 ~/.ssh/authorized_keys ~guest/.ssh/authorized_keys")
-    stranger = site.doctor(site.ini({"n1": "ansible_user=guest"}))
+    stranger = site.diagnose(site.ini({"n1": "ansible_user=guest"}))
     return Story(site, before, provisioned, after, plain, stranger)
 
 
