@@ -20,8 +20,9 @@ def model_directory() -> Path:
         return Path(named)
     if importlib.util.find_spec("torch") is None:
         pytest.skip("torch is not installed")
-    from pdserve.embedded import DEFAULT
     from platformdirs import user_cache_path
+
+    from pdserve.embedded import DEFAULT
 
     directory = DEFAULT.directory(user_cache_path("pdctl"))
     if not (directory / "config.json").is_file():
