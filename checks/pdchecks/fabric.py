@@ -19,8 +19,8 @@ RDMA_DRIVERS = frozenset(
     {"mlx5_core", "mlx4_en", "mlx4_core", "bnxt_en", "ice", "i40e", "idpf", "qede", "cxgb4", "hns3", "ionic", "mana"}
     | {"efa", "erdma", "enic"}
 )
-# A port of a switch inside the card, seen by the host: en_rep.c, ice_repr.c, bnxt_vfr.c, nfp.
-REPRESENTOR_DRIVERS = frozenset({"mlx5e_rep", "ice_repr", "bnxt_vf_rep", "nfp_netvf"})
+# A port of a switch inside the card, seen by the host: mlx5 en_rep.c, sfc ef100_rep.c.
+REPRESENTOR_DRIVERS = frozenset({"mlx5e_rep", "efx_ef100_rep"})
 # rdma-core's and udev's persistent names share the PCI part: rocep5s0f0 and enp5s0f0 (with np0 behind it for a port).
 _NAMED_BY_PCI = re.compile(r"(?:roce|ib|en|iw)(?P<path>(?:P\d{1,5})?p\d{1,3}s\d{1,3}(?:f\d{1,3})?)(?:np\d{1,2})?")
 

@@ -30,7 +30,7 @@ from pdwire.layout import Attention, ByteOrder, Layout
 from pdwire.limits import Offer
 from pdwire.record import MAX_KV_SCALES, MAX_ROPE_LIST, CompatRecord, RopeValue
 from pdwire.strictjson import Fields
-from pdwire.validate import finite, member
+from pdwire.validate import finite, member, text
 
 _CREDIT = struct.Struct("<Q")
 _U64 = (1 << 64) - 1
@@ -87,7 +87,7 @@ def _record(fields: Fields) -> CompatRecord:
         engine_version=fields.text("engine_version", 128),
         attention_backend=fields.text("attention_backend", 128),
         capacity_tokens=fields.integer("capacity_tokens", 1, _U64),
-        transports=tuple(_text(name) for name in fields.items("transports", 16)),
+        transports=tuple(text("transport", name, 32) for name in fields.items("transports", 16)),
         kv_scales=tuple(finite("kv scale", scale) for scale in fields.items("kv_scales", MAX_KV_SCALES)),
         attention=member("attention", Attention, fields.text("attention", 32)),
         layout=member("layout", Layout, fields.text("layout", 32)),
@@ -102,13 +102,8 @@ def _record(fields: Fields) -> CompatRecord:
     return record
 
 
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise LocalProtocolError(f"transport must be text: {value!r}")
-    return value
-
-
 def _rope(key: str, value: object) -> RopeValue:
+    text("rope key", key, 64)
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if isinstance(value, list) and len(value) <= MAX_ROPE_LIST:
@@ -137,17 +132,11 @@ def _first_token(request: bytes, body: bytes) -> FirstToken:
         token=fields.integer("token", 0, _U64),
         prompt_tokens=fields.integer("prompt_tokens", 1, _U64),
         logprob=None if logprob is None else finite("logprob", logprob),
-        finish_reason=None if reason is None else _reason(reason),
+        finish_reason=None if reason is None else text("finish reason", reason, 32),
         meta={key: _meta(key, value) for key, value in meta.items()},
     )
     fields.end()
     return done
-
-
-def _reason(value: object) -> str:
-    if not isinstance(value, str):
-        raise LocalProtocolError(f"finish reason must be text: {value!r}")
-    return value
 
 
 def _meta(key: str, value: object) -> Scalar:

@@ -46,10 +46,10 @@ def verdict(
 def _apply(rule: Rule, prefill: CompatRecord, decode: CompatRecord, can: Set[Conversion]) -> Iterator[FieldVerdict]:
     for field, ours, theirs in _values(rule.field, prefill, decode):
         ruling = rule.judge(prefill, decode, can) if rule.always or ours != theirs else None
-        values = (_show(ours), _show(theirs))
         if ruling is None:
-            yield FieldVerdict(field, Outcome.EQUAL, *values)
+            yield FieldVerdict(field, Outcome.EQUAL, _show(ours), _show(ours))
         else:
+            values = (_show(ours), _show(theirs))
             yield FieldVerdict(field, ruling.outcome, *values, ruling.reason, ruling.exact, ruling.side, ruling.fix)
 
 

@@ -11,7 +11,7 @@ from pdwire.dtypes import DType
 from pdwire.errors import LocalProtocolError
 from pdwire.limits import MAX_FRAME_TOKENS, Offer
 from pdwire.record import CompatRecord
-from pdwire.validate import CONNECTION, finite, integer, request_id, text
+from pdwire.validate import CONNECTION, finite, integer, request_id, shown, text
 
 U16 = 0xFFFF
 U32 = 0xFFFF_FFFF
@@ -233,11 +233,11 @@ def _scalar(name: str, value: object) -> None:
         return
     if isinstance(value, str):
         if len(value) > MAX_META_TEXT:
-            raise LocalProtocolError(f"{name} must be at most {MAX_META_TEXT} characters: {value[:32]!r}...")
+            raise LocalProtocolError(f"{name} must be at most {MAX_META_TEXT} characters: {shown(value)}")
         try:
             value.encode()
         except UnicodeEncodeError:
-            raise LocalProtocolError(f"{name} must be valid Unicode: {value!r}") from None
+            raise LocalProtocolError(f"{name} must be valid Unicode: {shown(value)}") from None
     elif isinstance(value, int):
         integer(name, value, -(1 << 63), U64)
     else:

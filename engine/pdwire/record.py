@@ -9,7 +9,7 @@ from typing import TypeAlias
 from pdwire.dtypes import DType
 from pdwire.errors import LocalProtocolError
 from pdwire.layout import UNPACKED, Attention, ByteOrder, Layout
-from pdwire.validate import finite, integer, text
+from pdwire.validate import finite, integer, shown, text
 
 RopeValue: TypeAlias = str | int | float | bool | tuple[float, ...] | None
 
@@ -85,7 +85,7 @@ class CompatRecord:
         for scale in self.kv_scales:
             finite("kv scale", scale)
         if not 1 <= len(self.transports) <= 16:
-            raise LocalProtocolError(f"transports must name 1 to 16: {self.transports!r}")
+            raise LocalProtocolError(f"transports must name 1 to 16: {shown(self.transports)}")
         for transport in self.transports:
             text("transport", transport, 32)
         if len(self.rope) > MAX_ROPE_KEYS:

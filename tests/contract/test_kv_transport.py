@@ -225,6 +225,9 @@ def test_a_request_refused_midway_is_aborted_at_the_sink_once(pair: Pair) -> Non
     with pytest.raises(TransferFailed, match="lease expired"):
         push_all(sender, request_id(1))
         finish(sender, request_id(1))
+    pair.sink.wait(lambda: pair.sink.gone[request_id(1)])
+    push(sender, layer_frame(request_id(2)))
+    pair.sink.wait(lambda: pair.sink.bodies.get((request_id(2), 0, 0)))
     assert pair.sink.gone[request_id(1)] == ["lease expired"]
 
 
@@ -234,7 +237,7 @@ def test_a_first_token_without_all_its_kv_is_refused(pair: Pair) -> None:
     push_all(sender, request_id(1), tokens=32)
     with pytest.raises(TransferFailed, match=r"layer 0 lacks tokens 32\.\.39"):
         finish(sender, request_id(1), tokens=40)
-    assert len(pair.sink.gone[request_id(1)]) == 1
+    pair.sink.wait(lambda: len(pair.sink.gone[request_id(1)]) == 1)
 
 
 def test_a_sink_that_fails_costs_its_request_and_no_more(pair: Pair, caplog: pytest.LogCaptureFixture) -> None:

@@ -108,16 +108,20 @@ class Lab:
 
     def run(self, *command: str, timeout_s: float = 60.0, environment: Mapping[str, str] | None = None) -> str:
         """stdout of `command` run in the controller's namespace; see `commands.run`."""
-        return run("ip", "netns", "exec", self.controller, *self._with(environment), *command, timeout_s=timeout_s)
+        return run(*self.command(*command, environment=environment), timeout_s=timeout_s)
 
     def start(self, *command: str, environment: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
         """`command` in the controller's namespace, its streams piped; it is ended with the lab at the latest."""
-        argv = ["ip", "netns", "exec", self.controller, *self._with(environment), *command]
+        argv = self.command(*command, environment=environment)
         process = subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8"
         )
         self._ledger.process(process.pid)
         return process
+
+    def command(self, *command: str, environment: Mapping[str, str] | None = None) -> list[str]:
+        """argv that runs `command` in the controller's namespace."""
+        return ["ip", "netns", "exec", self.controller, *self._with(environment), *command]
 
     def pids(self, namespace: str) -> list[int]:
         """Processes in one of this lab's namespaces."""
@@ -148,6 +152,7 @@ class Lab:
         self._ledger.mount(root)
         options = f"lowerdir={base},upperdir={upper},workdir={work}"
         run("mount", "-t", "overlay", "-o", options, namespace, str(root))
+        (root / "etc/hostname").write_text(name + "\n", encoding="utf-8")
         self._admit(root, address)
         if prepare:
             prepare(root)

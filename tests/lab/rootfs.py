@@ -9,7 +9,7 @@ from platformdirs import user_cache_path
 from tests.lab.commands import run
 
 PACKAGES = (
-    *("systemd", "systemd-sysv", "dbus", "libpam-systemd", "udev", "kmod", "procps", "locales"),
+    *("systemd", "systemd-sysv", "dbus", "libpam-systemd", "udev", "kmod", "procps", "locales", "sudo"),
     *("iproute2", "iputils-ping", "ethtool", "pciutils", "openssh-server", "python3", "python3-apt"),
     # Debian has it too: what safe_yum wraps can run here.
     "dnf",

@@ -1,18 +1,32 @@
 """One run over nodes that end in every way: changed, refused, failed, unreachable; and one that is interrupted."""
 
 import json
+import re
 import signal
 import subprocess
 from pathlib import Path
 
+import pexpect
 import pytest
+from tests.lab.commands import run
 from tests.lab.nodes import Lab, wait_until
-from tests.lab.site import Ran, Site, policy
+from tests.lab.site import PDCTL, RUN_DEADLINE_S, Ran, Site, policy
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
 
 GHOST = "10.77.9.9"
 NO_BREAK_SPACE = "[café]\nname=x\nbaseurl=https://example.org/\u00a0el9\n"
+PASSWORD = "correct horse"
+# Kept in ticks of the kernel's clock: no kernel has a thousandth of a second in one.
+CLAMPED = "net.ipv4.neigh.eth0.base_reachable_time_ms"
+REFUSED = "net.core.rmem_max"
+ABSENT = "net.ipv4.neigh.default.gc_thresh3"
+OVERRIDDEN = "net.core.somaxconn"
+HOPELESS = {
+    "locale": {"candidates": ["xx_YY.UTF-8"]},
+    "limits": {"nofile": 2**31},
+    "services": {"rdma": {"Debian": {"packages": ["rdma-core", "no-such-package"], "units": ["no-such.service"]}}},
+}
 
 
 def _broken_python(root: Path) -> None:
@@ -21,18 +35,32 @@ def _broken_python(root: Path) -> None:
     (root / "usr/bin/python3").chmod(0o755)
 
 
-def _without_root(root: Path) -> None:
-    """A login that is not root, on a node without sudo."""
-    with (root / "etc/passwd").open("a", encoding="utf-8") as passwd:
-        passwd.write("ops:x:1500:1500::/home/ops:/bin/sh\n")
-    with (root / "etc/shadow").open("a", encoding="utf-8") as shadow:
-        shadow.write("ops:*:20000:0:99999:7:::\n")
+def _drop_in_of_the_site(root: Path) -> None:
+    (root / "etc/sysctl.d/99-site.conf").write_text(f"# it comes after pdctl's\n{OVERRIDDEN} = 128\n")
+
+
+def _login_that_is_not_root(root: Path) -> None:
+    """It may use sudo with its password."""
+    digest = run("openssl", "passwd", "-6", PASSWORD).strip()
+    for name, line in (
+        ("passwd", "ops:x:1500:1500::/home/ops:/bin/sh"),
+        ("shadow", f"ops:{digest}:20000:0:99999:7:::"),
+    ):
+        with (root / "etc" / name).open("a", encoding="utf-8") as stream:
+            stream.write(line + "\n")
     keys = root / "home/ops/.ssh/authorized_keys"
     keys.parent.mkdir(parents=True)
     keys.write_text((root / "root/.ssh/authorized_keys").read_text())
     for path in (root / "home/ops", keys.parent, keys):
         path.chmod(0o700)
         subprocess.run(["chown", "1500:1500", str(path)], check=True)
+    (root / "etc/sudoers.d/ops").write_text("ops ALL=(ALL) ALL\n")
+    (root / "etc/sudoers.d/ops").chmod(0o440)
+
+
+def _without_sudo(root: Path) -> None:
+    _login_that_is_not_root(root)
+    (root / "usr/bin/sudo").unlink()
 
 
 def _strange_repository(root: Path) -> None:
@@ -44,18 +72,24 @@ def _strange_repository(root: Path) -> None:
 @pytest.fixture(scope="module")
 def site(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Site:
     lab.up(["good"], _strange_repository)
-    lab.up(["stubborn"])
+    lab.up(["stubborn"], _drop_in_of_the_site)
+    lab.up(["hopeless"])
     lab.up(["nopython"], _broken_python)
-    lab.up(["noroot"], _without_root)
-    return Site(
-        lab, tmp_path_factory.mktemp("site"), {"prefill": ["good", "stubborn"], "decode": ["nopython", "noroot"]}
-    )
+    lab.up(["noroot"], _without_sudo)
+    lab.up(["sudoer"], _login_that_is_not_root)
+    pools = {"prefill": ["good", "stubborn", "hopeless"], "decode": ["nopython", "noroot", "sudoer"]}
+    return Site(lab, tmp_path_factory.mktemp("site"), pools)
 
 
 @pytest.fixture(scope="module")
 def inventory(site: Site) -> Path:
-    refused = {"sysctl": {"net.core.rmem_max": 8388608, "net.ipv4.neigh.default.gc_thresh3": 8192}}
-    variables = {"stubborn": f"pdctl_policy='{json.dumps(refused)}'", "noroot": "ansible_user=ops"}
+    asked = json.dumps({"sysctl": {REFUSED: 8388608, ABSENT: 8192, CLAMPED: 1}})
+    variables = {
+        "stubborn": f"pdctl_policy='{asked}'",
+        "hopeless": f"pdctl_policy='{json.dumps(HOPELESS)}'",
+        "noroot": "ansible_user=ops",
+        "sudoer": "ansible_user=ops",
+    }
     return site.ini(variables, hosts={"ghost": f"ansible_host={GHOST}"})
 
 
@@ -65,16 +99,17 @@ def ran(site: Site, inventory: Path) -> Ran:
 
 
 def test_each_host_has_its_own_ending(ran: Ran) -> None:
-    endings = {host["name"]: host["status"] for host in ran.document["hosts"]}
-    assert endings == {
+    assert {host["name"]: host["status"] for host in ran.document["hosts"]} == {
         "ghost": "unreachable",
         "good": "changed",
         "stubborn": "partly",
+        "hopeless": "partly",
         "nopython": "failed",
         "noroot": "failed",
+        "sudoer": "failed",
     }
     assert ran.document["summary"] == {
-        "ok": 0, "changed": 1, "partly": 1, "failed": 2, "unreachable": 1, "incomplete": 0,
+        "ok": 0, "changed": 1, "partly": 2, "failed": 3, "unreachable": 1, "incomplete": 0,
     }  # fmt: skip
 
 
@@ -82,16 +117,59 @@ def test_a_failed_host_outweighs_a_refusal_and_an_unreachable_one(ran: Ran) -> N
     assert (ran.code, ran.document["exit_code"]) == (5, 5)
 
 
-def test_a_refused_kernel_parameter_has_its_errno_and_the_rest_is_done(ran: Ran, site: Site) -> None:
+def test_each_setting_that_does_not_hold_says_how_and_the_rest_is_done(ran: Ran, site: Site) -> None:
     problems = {problem["key"]: problem for problem in ran.host("stubborn")["problems"]}
-    refused = problems["net.core.rmem_max"]
-    # procps prints `Invalid argument` and exits 0; the kernel's answer to open(2) is this.
-    assert (refused["outcome"], refused["errno_name"]) == ("refused", "EACCES")
-    assert (refused["wanted"], refused["role"]) == ("8388608", "sysctl")
-    absent = problems["net.ipv4.neigh.default.gc_thresh3"]
-    assert (absent["outcome"], absent["errno_name"]) == ("absent", "ENOENT")
-    assert set(problems) == {"net.core.rmem_max", "net.ipv4.neigh.default.gc_thresh3"}
+    assert {key: problem["outcome"] for key, problem in problems.items()} == {
+        REFUSED: "refused",
+        ABSENT: "absent",
+        CLAMPED: "clamped",
+        OVERRIDDEN: "overridden",
+    }
+    assert {problem["role"] for problem in problems.values()} == {"sysctl"}
     assert site.lab.nodes["stubborn"].ssh("cat /etc/security/limits.d/90-pdctl.conf").count("nofile") == 2
+
+
+def test_a_refused_kernel_parameter_has_its_errno(ran: Ran) -> None:
+    problems = {problem["key"]: problem for problem in ran.host("stubborn")["problems"]}
+    # procps prints `Invalid argument` and exits 0; this is what the kernel says to open(2).
+    assert (problems[REFUSED]["errno_name"], problems[REFUSED]["wanted"]) == ("EACCES", "8388608")
+    assert problems[ABSENT]["errno_name"] == "ENOENT"
+
+
+def test_a_locale_a_package_a_unit_or_a_limit_that_cannot_be_had_is_said_after_the_rest_is_done(
+    ran: Ran, site: Site
+) -> None:
+    problems = {(problem["role"], problem["key"]): problem for problem in ran.host("hopeless")["problems"]}
+    assert set(problems) == {
+        ("locale", "locale"),
+        ("safe_yum", "/usr/local/sbin/safe_yum"),
+        ("limits", "nofile"),
+        ("rdma", "packages"),
+        ("rdma", "no-such.service"),
+    }
+    assert "xx_YY.UTF-8" in problems["locale", "locale"]["wanted"]
+    assert "no-such-package" in problems["rdma", "packages"]["message"]
+    assert "fs.nr_open" in problems["limits", "nofile"]["message"]
+    node = site.lab.nodes["hopeless"]
+    assert node.ssh("ls /etc/security/limits.d").strip() == ""
+    assert "tcp_rmem" in node.ssh("cat /etc/sysctl.d/90-pdctl.conf")
+
+
+def test_the_doctor_never_passes_what_the_node_refused(ran: Ran, site: Site, inventory: Path) -> None:
+    found = site.doctor(inventory, "--limit", "stubborn", "--select", "PD-SYSCTL")
+    assert found["PD-SYSCTL-001", "stubborn", REFUSED] not in ("pass", "info")
+
+
+def test_a_clamped_value_shows_what_the_kernel_made_of_it(ran: Ran, site: Site) -> None:
+    (clamped,) = (problem for problem in ran.host("stubborn")["problems"] if problem["key"] == CLAMPED)
+    live = site.lab.nodes["stubborn"].ssh(f"sysctl -n {CLAMPED}").strip()
+    assert (clamped["wanted"], clamped["live"]) == ("1", live)
+    assert live != "1"
+
+
+def test_a_drop_in_that_wins_at_boot_is_named_by_its_line(ran: Ran) -> None:
+    (overridden,) = (problem for problem in ran.host("stubborn")["problems"] if problem["key"] == OVERRIDDEN)
+    assert overridden["message"].startswith("/etc/sysctl.d/99-site.conf:2 sets 128 at boot")
 
 
 def test_an_unreachable_host_says_what_ssh_said(ran: Ran) -> None:
@@ -117,6 +195,22 @@ def test_a_node_without_sudo_is_named(site: Site, inventory: Path) -> None:
     assert "sudo" in ran.host("noroot")["failure"]["message"]
 
 
+def test_a_sudo_password_is_asked_for_once_and_kept_nowhere(site: Site, inventory: Path) -> None:
+    command = site.lab.command(str(PDCTL), "provision", str(inventory), "-K", "--limit", "sudoer")
+    terminal = pexpect.spawn(command[0], command[1:], encoding="utf-8", timeout=20, dimensions=(40, 200))
+    terminal.expect("BECOME password: ")
+    terminal.sendline(PASSWORD)
+    terminal.expect(r"record (/\S+)", timeout=RUN_DEADLINE_S)
+    assert isinstance(terminal.match, re.Match)
+    folder = Path(terminal.match.group(1))
+    terminal.expect(pexpect.EOF)
+    terminal.close()
+    assert terminal.exitstatus == 0
+    assert json.loads((folder / "hosts/sudoer.json").read_text(encoding="utf-8"))["status"] == "changed"
+    kept = [path for path in folder.rglob("*") if path.is_file() and PASSWORD in path.read_text(encoding="utf-8")]
+    assert kept == []
+
+
 def test_a_non_ascii_byte_in_a_repository_file_is_named_by_line_and_column(ran: Ran) -> None:
     notices = [notice for notice in ran.host("good")["notices"] if notice["role"] == "safe_yum"]
     assert [(n["key"], n["message"]) for n in notices] == [
@@ -137,8 +231,19 @@ def test_unreachable_alone_is_incomplete(site: Site, inventory: Path) -> None:
     assert (ran.code, ran.host("ghost")["status"]) == (3, "unreachable")
 
 
+def test_an_unknown_host_key_makes_the_node_unreachable_and_asks_nothing(site: Site, inventory: Path) -> None:
+    known = site.lab.known_hosts.read_text(encoding="utf-8")
+    site.lab.known_hosts.write_text("", encoding="utf-8")
+    try:
+        ran = site.provision(inventory, "--limit", "good", "-o", "json")
+    finally:
+        site.lab.known_hosts.write_text(known, encoding="utf-8")
+    assert ran.code == 3
+    assert "Host key verification failed" in ran.host("good")["unreachable"]
+
+
 def test_a_key_that_the_policy_does_not_know_is_refused_by_name(site: Site, inventory: Path) -> None:
-    site.write_policy({"sysclt": {"net.core.somaxconn": 1}})
+    site.write_policy({"sysclt": {OVERRIDDEN: 1}})
     try:
         ran = site.provision(inventory, "--limit", "good", "-o", "json")
     finally:

@@ -39,6 +39,11 @@ def _judge_table(table: Table, netdev: str, down: bool) -> Verdict:
             "The device or its driver was set to RoCE v1, which routers do not carry and DSCP does not mark.",
             quotes,
             (*verify, f"cma_roce_mode -d {table.device} -p {table.port}"),
+            Remedy(
+                "Let the device speak RoCE v2, at each boot.",
+                commands=(f"cma_roce_mode -d {table.device} -p {table.port} -m 2",),
+                survives_reboot=False,
+            ),
         )
     if all(gid.link_local for gid in table.gids):
         status = Status.INFO if down else Status.WARN
@@ -50,10 +55,9 @@ def _judge_table(table: Table, netdev: str, down: bool) -> Verdict:
             Status.INFO,
             table.name,
             f"the table is sparse: index {_listed(holes)} missing, {_listed(indices)} present",
-            "In a container or a pod the first slots belong to interfaces of other network namespaces; they read "
-            "as zero, "
-            "and their type cannot be read. A program that assumes index 3, or stops at the first slot it cannot read, "
-            "breaks here.",
+            "In a container or a pod the first slots belong to interfaces of other network namespaces; they read as "
+            "zero, and their type cannot be read. A program that assumes index 3, or stops at the first slot it "
+            "cannot read, breaks here.",
             quotes,
             verify,
         )
@@ -78,6 +82,6 @@ CHECK = NodeCheck(
     severity=Severity.MEDIUM,
     tools=("show_gids", "ibv_devinfo", "infiniband"),
     sources=("https://github.com/NVIDIA/nccl/issues/1573", "mlnx-tools show_gids"),
-    need=Need.RDMA,
+    need=Need.ROCE,
     judge=judge,
 )

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pdchecks.check import NodeCheck, Verdict
 from pdchecks.evidence import Quote
 from pdchecks.facts.log import DevicesInUse, QpFailure
+from pdchecks.facts.perftest import PerftestRun
 from pdchecks.finding import Remedy, Severity, Status
 from pdchecks.nodefacts import NodeFacts
 from pdchecks.policy import Policy
@@ -15,22 +16,19 @@ _UNNAMED = "(not named)"
 _MEANING: dict[int, tuple[str, str, str]] = {
     110: (
         "Connection timed out",
-        "To become ready to receive, the kernel must resolve the peer's MAC address: no answer came. The peer's "
-        "GID cannot "
-        "be reached from this one: no route between the two subnets, a rail-only fabric on which NIC i reaches "
-        "only NIC i, "
-        "another VLAN, or a link-local GID beyond its segment.",
+        "To become ready to receive, the kernel must resolve the peer's MAC address: no answer came. The peer's GID "
+        "cannot be reached from this one: no route between the two subnets, a rail-only fabric on which NIC i "
+        "reaches only NIC i, another VLAN, or a link-local GID beyond its segment.",
         "Ping the remote address out of this interface. On a rail-only fabric keep each rail to itself "
-        "(NCCL_CROSS_NIC=0); "
-        "otherwise give each rail a route to the others, and choose a GID of the subnet that the peer is in.",
+        "(NCCL_CROSS_NIC=0); otherwise give each rail a route to the others, and choose a GID of the subnet that the "
+        "peer is in.",
     ),
     101: (
         "Network is unreachable",
-        "The kernel has no route from the address of this GID to the peer's: with one subnet a rail, each rail "
-        "needs its "
-        "own routing table and rule.",
-        "Add `ip rule` and a table for the source address of this rail, persistently, and look again with ip "
-        "route get.",
+        "The kernel has no route from the address of this GID to the peer's: with one subnet a rail, each rail needs "
+        "its own routing table and rule.",
+        "Add `ip rule` and a table for the source address of this rail, persistently, and look again with ip route "
+        "get.",
     ),
     113: (
         "No route to host",
@@ -40,8 +38,8 @@ _MEANING: dict[int, tuple[str, str, str]] = {
     19: (
         "No such device",
         "The source GID has no network interface in the network namespace of the process, its slot is empty, or an "
-        "Ethernet device was addressed as if it were InfiniBand, by LID and without a GID. The card itself is "
-        "not missing.",
+        "Ethernet device was addressed as if it were InfiniBand, by LID and without a GID. The card itself is not "
+        "missing.",
         "Choose a RoCE v2 GID index that show_gids lists inside this container, or give the container the interface.",
     ),
     22: (
@@ -71,6 +69,10 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
         groups.setdefault((known(fact.device) or _UNNAMED, known(fact.errno)), []).append(fact)
     # A line without a device or an errno adds nothing beside one that names them.
     named = {errno for device, errno in groups if device != _UNNAMED}
+    if not groups:
+        for run in node.all(PerftestRun):
+            if run.averages:
+                yield Verdict(Status.PASS, run.device, f"{run.tool} connected its queue pairs", quotes=(run.quote,))
     for (device, errno), facts in groups.items():
         if device == _UNNAMED and errno in named:
             continue

@@ -44,9 +44,8 @@ def _route(node: NodeFacts, route: Route) -> Iterator[Verdict]:
         Status.FAIL,
         subject,
         f"leaves by {route.netdev}, but its source belongs to {wanted}",
-        "The kernel routes by destination only: answers and address resolution go out by another rail, where "
-        "switch and peer "
-        "expect this source no more than a wrong cable.",
+        "The kernel routes by destination only: answers and address resolution go out by another rail, where switch "
+        "and peer expect this source no more than a wrong cable.",
         (route.quote, *((owner[1].quote,) if owner else ())),
         verify,
         _table(route.source),
@@ -54,18 +53,16 @@ def _route(node: NodeFacts, route: Route) -> Iterator[Verdict]:
 
 
 _NO_ROUTE = (
-    "The kernel has no way from this source to that address. With one subnet a rail each rail needs its own "
-    "routing table and "
-    "a rule for its source address; on a rail-only fabric other rails cannot be reached at all."
+    "The kernel has no way from this source to that address. With one subnet a rail each rail needs its own routing "
+    "table and a rule for its source address; on a rail-only fabric other rails cannot be reached at all."
 )
 
 
 def _table(source: str) -> Remedy:
     address = source or "<source address>"
     return Remedy(
-        "Give each rail its own table and a rule, in the node's network configuration; on a rail-only fabric "
-        "keep each rail to "
-        "itself (NCCL_CROSS_NIC=0).",
+        "Give each rail its own table and a rule, in the node's network configuration; on a rail-only fabric keep "
+        "each rail to itself (NCCL_CROSS_NIC=0).",
         commands=(
             f"ip rule add from {address} table <n>",
             "ip route add default via <gateway of this rail> dev <netdev> table <n>",

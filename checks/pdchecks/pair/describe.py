@@ -81,7 +81,7 @@ def _side(role: Role, top: Mapping[str, Any], own: Mapping[str, Any], load: Load
         return None if value is None else str(value)
 
     command = parse_command(" ".join(str(part["args"]) for part in (top, own) if part.get("args")))
-    model = command.model or text("model")
+    model = command.model or text("model") or _told(top, own)
     files = _files(role, values.get("config"), load)
     engine, version = _engine(role, text("engine"))
     weights, tokenizer = _identity(files, command, text)
@@ -92,7 +92,7 @@ def _side(role: Role, top: Mapping[str, Any], own: Mapping[str, Any], load: Load
         engine=engine,
         version=version,
         gpu=find_gpu(gpu) if gpu else Unknown("which GPU is not said (`gpu:`)"),
-        model=model or str(values["config"] if isinstance(values["config"], str) else "-"),
+        model=model,
         config=files.config,
         weights=weights,
         tokenizer=tokenizer,
@@ -102,6 +102,14 @@ def _side(role: Role, top: Mapping[str, Any], own: Mapping[str, Any], load: Load
         nixl=parse_version(nixl) if nixl else Unknown("NIXL's version is not said (`nixl:`)"),
         isa=text("isa") or Unknown("which instruction set is not said (`isa:`)"),
     )
+
+
+def _told(top: Mapping[str, Any], own: Mapping[str, Any]) -> str | Unknown:
+    """One path for both sides is what both are told; two are where this machine keeps copies of them."""
+    shared = top.get("config")
+    if isinstance(shared, str) and "config" not in own:
+        return shared
+    return Unknown("the name or path that the engine is told is not said (`model:`, or in its command line)")
 
 
 def _files(role: Role, config: object, load: LoadModel) -> ModelFiles:

@@ -30,7 +30,7 @@ def _side(resolved: Resolved) -> dict[str, Any]:
         "engine": side.engine,
         "version": show(side.version),
         "gpu": show(side.gpu),
-        "model": side.model,
+        "model": show(side.model),
         "connector": resolved.connector,
         "attention": resolved.kv.attention.value,
     }

@@ -26,7 +26,8 @@ def run_time_fields(prefill: VllmSide, decode: VllmSide) -> Iterator[PairField]:
     yield from _cache_layout(prefill, decode)
 
 
-_WINDOWED = (Attention.SLIDING_WINDOW, Attention.CHUNKED, Attention.SINKS)
+_GROUPED = (Attention.SLIDING_WINDOW, Attention.CHUNKED, Attention.SINKS, Attention.HYBRID)
+"""Models for which the hybrid KV cache manager keeps more than one kind of block."""
 
 
 def _tp_size(prefill: VllmSide, decode: VllmSide) -> Iterator[PairField]:
@@ -45,8 +46,8 @@ def _tp_size(prefill: VllmSide, decode: VllmSide) -> Iterator[PairField]:
     elif kv.attention is Attention.HYBRID:
         reason = "recurrent state is not resharded, and each rank sizes its blocks by its own share of heads"
         yield line(PairOutcome.FATAL, reason, one_size, f"{ISSUE}42895")
-    elif kv.attention in _WINDOWED:
-        reason = "models with sliding-window layers have failed with two tensor-parallel sizes and are not fixed"
+    elif kv.family.startswith("gemma"):
+        reason = "Gemma has been reported to fail with two tensor-parallel sizes; other windowed models work"
         yield line(PairOutcome.FATAL, reason, one_size, f"{ISSUE}37333", f"{ISSUE}50765")
     elif kv.attention in (Attention.MLA, Attention.SPARSE_MLA):
         yield line(PairOutcome.CONVERTIBLE, "every rank holds the whole latent cache; one is read")
@@ -111,8 +112,8 @@ def _block_size(prefill: VllmSide, decode: VllmSide) -> Iterator[PairField]:
 
     if ours == theirs:
         yield line(PairOutcome.EQUAL, "")
-    elif decode.kv.attention is not Attention.DENSE:
-        yield line(PairOutcome.FATAL, "models with several kinds of layers need one block size", one_size)
+    elif decode.kv.attention in _GROUPED and decode.hybrid_manager != "off":
+        yield line(PairOutcome.FATAL, "with the hybrid KV cache manager both need one block size", one_size)
     elif isinstance(version, Unknown):
         yield unknown_field("block_tokens", ours, version)
     elif version.before(*NOT_HASHED_BEFORE):

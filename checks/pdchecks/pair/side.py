@@ -26,7 +26,7 @@ class Side:
     engine: str
     version: Version | Unknown
     gpu: GpuChoice | Unknown
-    model: str
+    model: str | Unknown
     config: Mapping[str, Any]
     weights: str | Unknown
     tokenizer: str | Unknown

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pdchecks.pair.bundled import resolve_bundled
@@ -14,7 +14,7 @@ from pdchecks.pair.nixl_checks import run_time_fields
 from pdchecks.pair.reports import NIXL_REPORTS, REPORTS
 from pdchecks.pair.side import Resolved, Side
 from pdchecks.pair.vllm import VllmSide, resolve_vllm
-from pdchecks.unknown import Unknown
+from pdchecks.unknown import Unknown, known
 from pdwire import FIELDS
 
 ENGINES = {"torch": resolve_bundled, "vllm": resolve_vllm}
@@ -79,15 +79,26 @@ def pair_verdict(prefill: Side, decode: Side) -> PairVerdict:
     if both_vllm:
         for report in REPORTS:
             lines += report(ours, theirs)  # type: ignore[arg-type]
-    return PairVerdict(ours, theirs, moved_by or "nothing", (*faults, *lines))
+    return PairVerdict(ours, theirs, moved_by or "nothing", _gravest((*faults, *lines)))
+
+
+def _gravest(lines: Sequence[PairField]) -> tuple[PairField, ...]:
+    """One line for one field: where two rules speak of one, the graver."""
+    found: dict[str, PairField] = {}
+    for line in lines:
+        before = found.get(line.field)
+        if before is None or tuple(PairOutcome).index(before.outcome) < tuple(PairOutcome).index(line.outcome):
+            found[line.field] = line
+    return tuple(found.values())
 
 
 def _gpu(prefill: Resolved, decode: Resolved) -> Iterator[PairField]:
     """Two generations have different kernels behind one backend's name."""
     ours, theirs = prefill.side.gpu, decode.side.gpu
-    if not isinstance(ours, Unknown) and not isinstance(theirs, Unknown) and ours != theirs:
-        line = field("gpu", ours, theirs, PairOutcome.CONVERTIBLE, _NEAR_TIES)
-        yield replace(line, exact=False)
+    if isinstance(ours, Unknown) or isinstance(theirs, Unknown) or ours.boards == theirs.boards:
+        return
+    if known(ours.compute_capability) is None or ours.compute_capability != theirs.compute_capability:
+        yield replace(field("gpu", ours, theirs, PairOutcome.CONVERTIBLE, _NEAR_TIES), exact=False)
 
 
 _NEAR_TIES = "their kernels round differently: tokens can differ where two candidates nearly tie"

@@ -16,6 +16,9 @@ _SHAPE = re.compile(r"^(?:pci|auxiliary)/\S+:\s*\n\s+driver \S+|^\{\"info\":", r
 _SENTINEL = "255.255.65535"
 _GROUPS = ("fixed", "running", "stored")
 
+# Documentation/networking/devlink/{mlx5,bnxt,ice}.rst; ice names a whole image by its bundle.
+_IMAGE = ("fw.version", "fw", "fw.bundle_id", "fw.mgmt")
+
 _Versions = dict[str, dict[str, str]]
 
 
@@ -65,9 +68,10 @@ def _text_versions(lines: list[str]) -> list[tuple[str, _Versions]]:
 
 
 def _images(block: Block, device: str, versions: _Versions) -> FirmwareImages:
-    running, stored = (
-        versions[group].get("fw.version") or versions[group].get("fw") for group in ("running", "stored")
-    )
+    # The same thing on both sides: what the card stores need not be what it runs under another key.
+    both = [key for key in _IMAGE if key in versions["running"] and key in versions["stored"]]
+    key = next(iter([*both, *(key for key in _IMAGE if key in versions["running"] or key in versions["stored"])]), "")
+    running, stored = versions["running"].get(key), versions["stored"].get(key)
     return FirmwareImages(
         quote=block.quote(f"{device}: running {running} stored {stored}"),
         device=device,

@@ -12,9 +12,11 @@ from pdchecks.unknown import Unknown
 _CA = re.compile(r"\s*CA:? '(?P<device>[^']{1,64})'")
 _PORT = re.compile(r"\s*Port (?P<port>\d{1,3}):")
 _FIELD = re.compile(r"\s*(?P<key>[A-Z][A-Za-z ]{1,30}):(?P<value>.*)")
-_SHAPE = re.compile(r"^\s*CA:? '[^']+'\s*$", re.MULTILINE)
+_SHAPE = re.compile(r"^[ \t]*CA:? '[^']+'\s*$", re.MULTILINE)
 _RATE = re.compile(r"\d{1,6}(\.\d{1,3})?")
 _LAYERS = {"ib": "InfiniBand", "infiniband": "InfiniBand", "ethernet": "Ethernet"}
+# libibumad's words for states that the kernel and rdma(8) name otherwise.
+_STATES = {"initializing": "INIT", "initialize": "INIT"}
 _PHYSICAL = {"linkup": "LINK_UP", "disabled": "DISABLED", "polling": "POLLING", "sleep": "SLEEP"}
 
 
@@ -68,7 +70,7 @@ def _port(block: Block, device: str, number: int, head: str, fields: dict[str, s
         quote=block.quote(f"CA '{device}' {head.strip()} {shown}"),
         device=device,
         port=number,
-        state=given(state.upper() if state else None, "the port state"),
+        state=given(_STATES.get(state.lower(), state.upper()) if state else None, "the port state"),
         physical=given(_PHYSICAL.get(physical.lower(), physical.upper()) if physical else None, "the physical state"),
         layer=given(_LAYERS.get(layer.lower(), layer) if layer else None, "the link layer"),
         rate_gbps=float(rate[0]) if rate else Unknown("the rate was not printed"),

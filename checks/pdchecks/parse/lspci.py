@@ -11,8 +11,8 @@ from pdchecks.parse.reader import Reader, looks_like, runs
 from pdchecks.unknown import Unknown
 
 _HEAD = re.compile(
-    r"(?P<address>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) \"?(?P<kind>[A-Z][\w /-]{2,60}?)"
-    r"(?: \[[0-9a-f]{4}\])?\"?:? (?P<name>.{1,200})"
+    r"(?P<address>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) (?P<kind>[A-Z0-9][^:\[]{2,60}?)"
+    r"(?: \[[0-9a-f]{4}\])?: (?P<name>.{1,200})"
 )
 _CAPABLE = re.compile(r"\s*LnkCap:\s.{0,40}?Speed (?P<speed>\d{1,3}(?:\.\d)?)GT/s, Width x(?P<width>\d{1,2})")
 _STATE = re.compile(
@@ -20,7 +20,7 @@ _STATE = re.compile(
 )
 _ACS = re.compile(r"\s*ACSCtl:\s+(?P<bits>(?:\w{4,16}[+-] ?){3,10})")
 _ORDERING = re.compile(r"\bRlxdOrd(?P<state>[+-])")
-_SHAPE = re.compile(r"^\s*(?:ACSCtl:\s+SrcValid|LnkSta:\s+Speed )", re.MULTILINE)
+_SHAPE = re.compile(r"^[ \t]*(?:ACSCtl:\s+SrcValid|LnkSta:\s+Speed )", re.MULTILINE)
 
 
 @dataclass(slots=True)
@@ -36,8 +36,11 @@ def parse(block: Block) -> list[Fact] | Unknown:
     for line in (line[:400] for line in block.lines):
         if head := _HEAD.match(line):
             function = _Function(_full(head["address"]), head["kind"])
-            name = head["name"].strip().strip('"')
-            facts.append(PciFunction(quote=block.quote(line), address=function.address, kind=head["kind"], name=name))
+            facts.append(
+                PciFunction(
+                    quote=block.quote(line), address=function.address, kind=head["kind"], name=head["name"].strip()
+                )
+            )
         elif acs := _ACS.match(line):
             facts.append(_acs(block, line, function, acs))
         elif function is None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from itertools import pairwise
 
 from pdchecks.evidence import Block, words
 from pdchecks.facts.base import Fact
@@ -42,7 +43,7 @@ def parse(block: Block) -> list[Fact] | Unknown:
             )
         elif match := _LINE.match(line):
             pairs = match["rest"].split()
-            row = dict(zip(pairs, pairs[1:], strict=False))
+            row = dict(pairwise(pairs))
             fields = {key: row.get(name, "") for key, name in _WORDS.items()} | {"destination": match["destination"]}
             facts.append(_route(block, fields, asked, source))
     return facts

@@ -29,10 +29,11 @@ def judge(run: KnownRun, answer: CanaryAnswer, dtype: str) -> str | None:
 async def run(control: Control, router: str, known: Known, dtype: str, within_s: float) -> CanaryStatus:
     """Asks every known prompt once, within within_s seconds altogether. Never raises: the status says what failed."""
     began, tokens, kv_bytes, wrong = time.monotonic(), 0, 0, False
+    reason: str | None = None
     for each in known.runs:
         left_s = within_s - (time.monotonic() - began)
         if left_s <= 0:
-            reason: str | None = f"not done after {within_s:.0f} s"
+            reason = f"not done after {within_s:.0f} s"
         else:
             try:
                 answer = await control.canary(router, each.prompt, len(each.tokens), left_s)

@@ -16,7 +16,7 @@ from pdctl.deploy.units import STOP_GRACE_S, STOP_ORDER
 from pdctl.paths import state_dir
 from pdserve import filelock
 
-LOG_NAMES = (*ROLES, "supervisor", "reference")
+LOG_NAMES: tuple[str, ...] = (*ROLES, "supervisor", "reference")
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,11 +23,11 @@ def resolve(model: str | None, say: Callable[[str], None]) -> ServedModel:
     """The model to serve; the embedded one for None. Raises PdError or UsageError when it cannot be had."""
     from pdserve import embedded
 
-    if model is not None and (found := embedded.find(model)) is None:
+    wanted = embedded.DEFAULT if model is None else embedded.find(model)
+    if model is not None and wanted is None:
         path = Path(model).expanduser().absolute()
         check_directory(path)
         return ServedModel(path, path.name)
-    wanted = embedded.DEFAULT if model is None else found
     assert wanted is not None
     with explained():
         return ServedModel(embedded.fetch(wanted, cache_dir(), say), wanted.name)

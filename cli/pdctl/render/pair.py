@@ -38,7 +38,8 @@ def _side(role: str, resolved: Resolved) -> str:
     side = resolved.side
     version = "version unknown" if show(side.version) == "unknown" else show(side.version)
     gpu = "an unknown GPU" if show(side.gpu) == "unknown" else show(side.gpu)
-    return f"{role:<8} {side.engine} {version} on {gpu}, {side.model} ({resolved.kv.attention} attention)"
+    model = "model not named" if show(side.model) == "unknown" else show(side.model)
+    return f"{role:<8} {side.engine} {version} on {gpu}, {model} ({resolved.kv.attention} attention)"
 
 
 def _field(one: PairField, verbose: bool) -> Iterator[str]:

@@ -1,10 +1,10 @@
 """Fixtures: one virtual machine for the whole session, clean again for every test that asks for `vm`."""
 
 import os
+import pathlib
 from collections.abc import Iterator
 
 import pytest
-
 from tests.lab.ledger import sweep
 from tests.lab.vm.lab import VirtualLab, sweep_disks
 from tests.lab.vm.machine import VirtualMachine
@@ -15,7 +15,7 @@ SOAK = "PDCTL_LAB_SOAK"
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.path.is_relative_to(os.path.dirname(__file__)):
+        if item.path.is_relative_to(pathlib.Path(__file__).parent):
             item.add_marker(pytest.mark.lab)
             # A boot alone may take minutes on a loaded machine.
             item.add_marker(pytest.mark.timeout(900))

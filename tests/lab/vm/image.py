@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from platformdirs import user_cache_path
-
 from tests.lab.commands import run
 from tests.lab.rootfs import rootfs
 from tests.lab.vm import modules
 
 HERE = Path(__file__).parent
 CACHE = user_cache_path("pdctl-lab")
-PACKAGES = "initramfs-tools zstd grub-pc-bin mstflint rdmacm-utils python3-pyverbs sudo chrony".split()
+PACKAGES = ["initramfs-tools", "zstd", "grub-pc-bin", "mstflint", "rdmacm-utils", "python3-pyverbs", "sudo", "chrony"]
 _BUILD_DEADLINE_S = 1200.0
 _DISK_SIZE = "4G"
 
@@ -122,7 +121,16 @@ def _build(folder: Path, base: Path, release: str) -> None:
     shutil.copy(tree / "etc/ssh/ssh_host_ed25519_key.pub", folder / "host-key.pub")
     disk = str(folder / "disk.img")
     run("truncate", "--size", _DISK_SIZE, disk)
-    run("mkfs.ext4", "-q", "-E", "lazy_itable_init=1,lazy_journal_init=1", "-d", str(tree), disk, timeout_s=_BUILD_DEADLINE_S)
+    run(
+        "mkfs.ext4",
+        "-q",
+        "-E",
+        "lazy_itable_init=1,lazy_journal_init=1",
+        "-d",
+        str(tree),
+        disk,
+        timeout_s=_BUILD_DEADLINE_S,
+    )
     shutil.rmtree(tree)
     shutil.rmtree(folder / "modules")
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-
 from tests.lab.commands import run
 from tests.lab.ledger import BASE
 from tests.lab.nodes import Lab

@@ -5,7 +5,6 @@ It boots from its own disk, so kernel command line, initramfs and module options
 
 import hashlib
 import os
-import shutil
 import subprocess
 import time
 from collections.abc import Sequence
@@ -172,7 +171,14 @@ class VirtualMachine:
     def _warm_disk(self) -> Path:
         """Where the first boot's snapshot is kept. It fits only the same QEMU, accelerator and cards."""
         version = run(QEMU, "--version").split("\n")[0]
-        fixed = (version, *self._accelerator, str(self._data_mtu), str(_MEMORY_MIB), str(_PROCESSORS), Path(__file__).read_text("utf-8"))
+        fixed = (
+            version,
+            *self._accelerator,
+            str(self._data_mtu),
+            str(_MEMORY_MIB),
+            str(_PROCESSORS),
+            Path(__file__).read_text("utf-8"),
+        )
         return self.image.folder / f"{self.name}-{hashlib.sha256(repr(fixed).encode()).hexdigest()[:12]}.qcow2"
 
     def _ssh_options(self) -> Sequence[str]:

@@ -6,7 +6,7 @@ import shutil
 import sys
 from pathlib import Path
 
-TOOLS = "mmdebstrap systemd-nspawn ip ssh qemu-system-x86_64 qemu-img mkfs.ext4 make gcc".split()
+TOOLS = ["mmdebstrap", "systemd-nspawn", "ip", "ssh", "qemu-system-x86_64", "qemu-img", "mkfs.ext4", "make", "gcc"]
 
 
 def reason_to_skip() -> str | None:
@@ -17,7 +17,7 @@ def reason_to_skip() -> str | None:
         return "virtual machines of the lab need root, for network namespaces"
     if not Path("/dev/net/tun").exists():
         return "virtual machines of the lab need /dev/net/tun"
-    if 'ID=debian' not in Path("/etc/os-release").read_text(encoding="utf-8").splitlines():
+    if "ID=debian" not in Path("/etc/os-release").read_text(encoding="utf-8").splitlines():
         return "the image of the lab's virtual machines is made from this machine's Debian packages; this is not Debian"
     if missing := [tool for tool in TOOLS if shutil.which(tool) is None]:
         return f"missing {', '.join(missing)}; run scripts/vm-packages"

@@ -183,6 +183,24 @@ def test_a_malformed_body_is_refused_by_its_own_name(kind: Kind, body: bytes, me
     assert peers.decode.state is ConnectionState.BROKEN
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        hello_json(record__name="x" * 60_000),
+        hello_json(record__name=[1] * 20_000),
+        hello_json(record__layers=10**4000),
+        hello_json(**{"x" * 60_000: 1}),
+        hello_json(record__rope={"x" * 60_000: []}),
+        hello_json(record__transports=["x" * 60_000]),
+        b'{"a":1,' * 9000,
+    ],
+)
+def test_what_a_stranger_says_does_not_fill_the_log(body: bytes) -> None:
+    with pytest.raises(RemoteProtocolError) as error:
+        deliver(Peers(greet=False).decode, write_control_head(Kind.HELLO, CONNECTION, body) + body)
+    assert len(str(error.value)) < 400 and str(error.value).isprintable()
+
+
 def test_a_credit_of_another_size_is_refused() -> None:
     with pytest.raises(RemoteProtocolError, match="credit has a body of 8 bytes: 7"):
         deliver(Peers().prefill, write_control_head(Kind.CREDIT, CONNECTION, b"1234567") + b"1234567")
