@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 import time
@@ -13,6 +14,7 @@ import httpx
 import pytest
 from tests.engine.cluster import MODEL_NAME, Cluster, Stream
 from tests.engine.reference_tokens import MAX_TOKENS, ReferenceTokens, differs
+from tests.engine.tiny import make_model
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
@@ -26,6 +28,13 @@ def wait_for(what: Callable[[], bool], seconds: float = 30.0) -> None:
     while not what():
         assert time.monotonic() < end, f"not within {seconds:g} s"
         time.sleep(0.02)
+
+
+def answers(url: str) -> bool:
+    try:
+        return httpx.get(url, timeout=5, trust_env=False).status_code > 0
+    except httpx.HTTPError:
+        return False
 
 
 def in_background(work: Callable[[], object]) -> Future[object]:
@@ -195,3 +204,56 @@ def test_a_port_in_use_ends_the_process_with_a_clear_line(model_directory: Path,
             assert node.process is not None and node.process.wait(timeout=60) == 1
         (failure,) = node.events("start_failed")
         assert "Address already in use" in failure["reason"] and str(port) in failure["reason"]
+
+
+def test_with_two_of_each_the_survivor_of_a_pool_takes_over(
+    directory: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    model = make_model(tmp_path_factory.mktemp("tiny"))
+    prompt = list(range(2, 100))
+    with Cluster(model, directory, prefills=2, decodes=2) as cluster:
+        cluster.start()
+        alone = cluster.tokens(prompt, 100, ignore_eos=True)
+        cluster.prefill[0].kill()
+        for _ in range(4):
+            answer = cluster.complete(prompt, 100, ignore_eos=True)
+            assert answer["choices"][0]["token_ids"] == alone
+            assert (answer["pdctl"]["path"], answer["pdctl"]["prefill"]) == ("split", "p1")
+        running = Stream()
+        streaming = in_background(lambda: running.read(cluster, prompt, 100, ignore_eos=True))
+        wait_for(lambda: len(running.times) > 5)
+        busy = next(node for node in cluster.decode if httpx.get(f"{node.url}/health", trust_env=False).json()["busy"])
+        busy.kill()
+        streaming.result(timeout=60)
+        assert running.token_ids == alone and running.error is None
+        assert running.figures is not None and running.figures["decode"] != busy.name
+        assert running.longest_gap < LONGEST_GAP_S
+
+
+def test_a_process_that_is_told_to_stop_while_it_loads_ends_with_code_0(model_directory: Path, directory: Path) -> None:
+    cluster = Cluster(model_directory, directory)
+    node = cluster.decode[0]
+    node.start()
+    try:
+        wait_for(lambda: answers(f"{node.url}/health"))
+        assert node.stop() == 0
+    finally:
+        node.end()
+
+
+def test_a_model_that_cannot_be_split_ends_the_process_and_is_named(directory: Path) -> None:
+    model = make_model(directory / "model")
+    config = json.loads((model / "config.json").read_text(encoding="utf-8"))
+    (model / "config.json").write_text(json.dumps(config | {"sliding_window": 64}), encoding="utf-8")
+    node = Cluster(model, directory).prefill[0]
+    node.start()
+    assert node.process is not None and node.process.wait(timeout=60) == 1
+    (failure,) = node.events("load_failed")
+    assert "sliding-window" in failure["reason"] and "sliding_window" in failure["reason"]
+
+
+def test_a_misspelt_key_in_a_config_is_named(model_directory: Path, directory: Path) -> None:
+    node = Cluster(model_directory, directory, prefill_settings={"chunk_token": 5}).prefill[0]
+    node.start()
+    assert node.process is not None and node.process.wait(timeout=60) == 2
+    assert [event["key"] for event in node.events("bad_config")] == ["chunk_token"]

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from pdserve.config import RouterConfig
-from pdserve.http_json import BodyTooLarge, CallerLeft, ClosingStream, read_body, unless_caller_leaves
+from pdserve.http_json import BodyTooLarge, BodyTooSlow, CallerLeft, ClosingStream, read_body, unless_caller_leaves
 from pdserve.logs import log
 from pdserve.metrics import RouterMetrics
 from pdserve.openai_api.answer import Answer
@@ -86,6 +86,8 @@ class OpenAiApi:
             body = await read_body(request, self.config.max_body_bytes)
         except BodyTooLarge as error:
             raise ApiError(413, str(error), code="body_too_large") from None
+        except BodyTooSlow as error:
+            raise ApiError(408, str(error), code="body_too_slow") from None
         asked = parse(body, kind)
         if asked.model != self.config.model.name:
             message = f"the model `{asked.model}` does not exist here; this router serves `{self.config.model.name}`"

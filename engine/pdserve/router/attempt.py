@@ -80,7 +80,7 @@ class Attempt:
         """
         with self.decode.working():
             ticket = await self._reserve(expires)
-            legs = [asyncio.create_task(self._generate(expires))]
+            legs = [asyncio.create_task(self._generate())]
             if self.prefill is not None:
                 legs.append(asyncio.create_task(self._prefill(self.prefill, ticket, expires)))
             ended = False
@@ -126,13 +126,12 @@ class Attempt:
         except PeerError as error:
             raise AttemptFailed(_blame_decode(error), error) from None
 
-    async def _generate(self, expires: float) -> None:
+    async def _generate(self) -> None:
         call = GenerateCall(
             request_id=self._id,
             token_ids=self.token_ids,
             sampling=self.sampling,
             recompute=self.prefill is None,
-            deadline_s=_left(expires),
         )
         try:
             async with aclosing(self.peers.generate(self.decode.url, call)) as events:

@@ -88,7 +88,7 @@ class Generation:
             except AttemptFailed as failure:
                 last = failure
                 self._learn(attempt, failure)
-                await self._pause(failure, attempt)
+                await self._pause(failure)
 
     def _complete(self) -> bool:
         """A stream may break between its last token and the line that says why it was the last."""
@@ -177,9 +177,10 @@ class Generation:
             attempt.prefill.failed(str(failure))
             self._excluded.add(attempt.prefill)
 
-    async def _pause(self, failure: AttemptFailed, attempt: Attempt) -> None:
-        """Raises GenerationFailed when the deadline passes first."""
-        if failure.blame is not Blame.DECODE or self._fleet.decode.pick() is not attempt.decode:
+    async def _pause(self, failure: AttemptFailed) -> None:
+        """When no decode peer has answered of late. Raises GenerationFailed when the deadline passes first."""
+        following = self._fleet.decode.pick()
+        if failure.blame is not Blame.DECODE or following is None or not following.cooling:
             return
         if time.monotonic() + _RETRY_SECONDS > self._expires:
             message = f"no token for {self._ask.patience_s:g} s; the last failure: {failure}"

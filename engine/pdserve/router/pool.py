@@ -23,6 +23,10 @@ class PoolMember:
     cool_until: float = 0.0
     last_error: str | None = None
 
+    @property
+    def cooling(self) -> bool:
+        return self.cool_until > time.monotonic()
+
     def failed(self, reason: str) -> None:
         self.cool_until = time.monotonic() + _COOL_SECONDS
         self.last_error = reason
@@ -47,6 +51,5 @@ class Pool:
 
     def pick(self, excluded: Collection[PoolMember] = ()) -> PoolMember | None:
         """The least busy of those that answered last; one that did not only when no other is left."""
-        now = time.monotonic()
         candidates = [member for member in self.members if member not in excluded]
-        return min(candidates, key=lambda member: (member.cool_until > now, member.in_flight), default=None)
+        return min(candidates, key=lambda member: (member.cooling, member.in_flight), default=None)
