@@ -20,7 +20,7 @@ def make_fit(vm: VirtualMachine) -> None:
     """Converge the node, set up its fabric, and remember it as the snapshot `FIT`."""
     inventory = vm.lab.inventory(vm)
     # Full transcripts are in the run record; this carries what the run printed when it failed.
-    vm.lab.run(str(PDCTL), "provision", str(inventory), "--yes", timeout_s=_PROVISION_DEADLINE_S)
+    vm.lab.run(str(PDCTL), "provision", str(inventory), timeout_s=_PROVISION_DEADLINE_S)
     set_up(vm)
     vm.snapshot(FIT)
 
