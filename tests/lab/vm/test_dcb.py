@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from tests.lab.vm.machine import VirtualMachine
 
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
+
 PRIORITY, DSCP = 3, 26
 
 

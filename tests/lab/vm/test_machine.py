@@ -61,6 +61,8 @@ def test_the_inventory_of_a_lab_is_one_that_pdctl_reads(machine: VirtualMachine)
 _KILLED = """
 import os, signal
 from tests.lab.vm.lab import VirtualLab
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
 lab = VirtualLab().__enter__()
 lab.power_on(1)
 print(lab.name, lab.machines["v1"].pid, flush=True)

@@ -3,6 +3,8 @@
 import pytest
 from tests.lab.vm.machine import VirtualMachine
 
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
+
 
 def test_a_module_option_takes_effect_when_the_module_is_loaded_again(vm: VirtualMachine) -> None:
     shown = "/sys/module/mlx5_core/parameters/prof_sel"

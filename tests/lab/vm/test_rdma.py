@@ -4,6 +4,8 @@ import pytest
 from tests.lab.vm import rdma
 from tests.lab.vm.machine import VirtualMachine
 
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
+
 DSCP, PRIORITY = 26, 3
 
 

@@ -1,6 +1,9 @@
 """Host-wide sysctls, which no network namespace has: writable here, and full of traps that a role must read back for."""
 
+import pytest
 from tests.lab.vm.machine import VirtualMachine
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
 
 
 def test_host_wide_values_can_really_be_set(machine: VirtualMachine) -> None:
