@@ -13,7 +13,7 @@ from pdserve.logs import log
 from pdserve.metrics import RouterMetrics
 from pdserve.router.attempt import Attempt, AttemptFailed, Blame
 from pdserve.router.figures import RequestFigures
-from pdserve.router.peers import Peers, StreamedTokens, StreamEnd
+from pdserve.router.peers import Peers, StreamEnd
 from pdserve.router.pool import Pool, PoolMember
 from pdserve.sampling import Sampling
 
@@ -121,6 +121,7 @@ class Generation:
 
     async def _within_deadline(self, attempt: Attempt) -> AsyncGenerator[int, None]:
         """Raises TimeoutError when the next token does not come in time."""
+        begun = False
         async with aclosing(attempt.events(self._expires)) as events:
             while True:
                 async with asyncio.timeout(max(0.0, self._expires - time.monotonic())):
@@ -128,12 +129,16 @@ class Generation:
                 if isinstance(event, StreamEnd):
                     self.finish_reason = event.finish_reason
                     break
+                if self._answer and not begun:
+                    self.figures.resumed += 1
+                    self._fleet.metrics.resumed.inc()
+                begun = True
                 for token in event.token_ids:
-                    self._note(event, token)
+                    self._note(token)
                     yield token
         self.figures.transfer = attempt.transfer
 
-    def _note(self, event: StreamedTokens, token: int) -> None:
+    def _note(self, token: int) -> None:
         now = time.monotonic()
         metrics, times = self._fleet.metrics, self.figures.token_times
         if times:
@@ -169,10 +174,7 @@ class Generation:
             raise GenerationFailed(self._STATUS.get(failure.code, 502), failure.code, str(failure))
         if failure.blame is Blame.DECODE:
             attempt.decode.failed(str(failure))
-            if attempt.max_tokens < self._ask.max_tokens or self._answer:
-                self._excluded.clear()
-                self.figures.resumed += 1
-                self._fleet.metrics.resumed.inc()
+            self._excluded.clear()  # whatever prefill reported, it may have been decode's going
         elif attempt.prefill is not None:
             attempt.prefill.failed(str(failure))
             self._excluded.add(attempt.prefill)
