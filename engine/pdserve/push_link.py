@@ -2,8 +2,8 @@
 
 How it is meant to work: the compute thread opens a transfer and hands it frames as layers finish; the link's thread
 connects when it must, pushes in order, and settles the transfer's future when the peer has said COMPLETE, or with
-TransferFailed. After a failure the rest of that transfer is dropped and the connection is made anew for the next one:
-a broken link must not outlive its request.
+TransferFailed. After a failure the rest of that transfer is dropped. A connection that broke, in a transfer or while
+nothing was sent, is made anew for the next transfer and never within one: decode has given that one up.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ class Transfer:
     """One request's way to decode. done: settled when decode has said COMPLETE.
 
     link_seconds: spent sending its frames and waiting for COMPLETE; the rest of the time the link had nothing of it.
+    sender: the one connection that carries it.
     """
 
     request: bytes
@@ -38,6 +39,7 @@ class Transfer:
     frames: int = 0
     bytes: int = 0
     link_seconds: float = 0.0
+    sender: KvSender | None = None
 
     @property
     def failed(self) -> bool:
@@ -99,7 +101,7 @@ class PushLink:
             if transfer.done.done():
                 continue
             try:
-                sender = self._connected(transfer.deadline)
+                sender = self._sender_of(transfer)
                 began = time.monotonic()
                 step(sender, transfer)
                 transfer.link_seconds += time.monotonic() - began
@@ -114,10 +116,15 @@ class PushLink:
                 transfer.done.set_exception(TransferFailed(repr(error)))
         self._disconnect()
 
-    def _connected(self, deadline: float) -> KvSender:
-        if self._sender is None:
-            self._sender = self._transport.connect(self._address, self._record, deadline=deadline)
-        return self._sender
+    def _sender_of(self, transfer: Transfer) -> KvSender:
+        if transfer.sender is None:
+            if self._sender is not None and not self._sender.alive:
+                log("link_lost", peer=self._address)
+                self._disconnect()
+            if self._sender is None:
+                self._sender = self._transport.connect(self._address, self._record, deadline=transfer.deadline)
+            transfer.sender = self._sender
+        return transfer.sender
 
     def _disconnect(self) -> None:
         sender, self._sender = self._sender, None
