@@ -16,7 +16,7 @@ import psutil
 import pytest
 from tests.contract.bad_link import BadLink
 from tests.contract.kv_sink import Sink, require_all_tokens, soon
-from tests.contract.transports import TRANSPORTS, Factory
+from tests.contract.transports import TRANSPORTS, Factory, host_and_port
 from tests.kv_examples import DECODE, PREFILL, layer_frame, request_id
 
 from pdserve.transport.base import KvListener, KvRefused, KvSender, TransferFailed
@@ -505,8 +505,7 @@ def test_a_peer_that_falls_silent_is_given_up(quick: Pair, caplog: pytest.LogCap
 def test_garbage_costs_one_log_line_and_its_connection(
     pair: Pair, garbage: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    host, port = pair.listener.address.removeprefix("tcp://").split(":")
-    with socket.create_connection((host, int(port)), timeout=5) as stranger:
+    with socket.create_connection(host_and_port(pair.listener.address), timeout=5) as stranger:
         stranger.sendall(garbage)
         received = b""
         try:
@@ -523,8 +522,7 @@ def test_garbage_costs_one_log_line_and_its_connection(
 
 
 def test_a_stranger_who_says_nothing_is_let_go(quick: Pair) -> None:
-    host, port = quick.listener.address.removeprefix("tcp://").split(":")
-    with socket.create_connection((host, int(port)), timeout=5) as stranger:
+    with socket.create_connection(host_and_port(quick.listener.address), timeout=5) as stranger:
         while stranger.recv(4096):
             pass
 
