@@ -218,6 +218,8 @@ rdma_devices() {
             look_line "grep -sH '' $port/counters/* $port/hw_counters/*"
         done
     done
+    look_line "grep -sH '' /sys/kernel/mm/memory_peers/*/*"
+    look_line "grep -sH '' /sys/kernel/config/rdma_cm/*/ports/*/default_roce_tos"
     look devlink dev info
     for path in $(paths '/sys/class/infiniband/*/device'); do
         address=$(cd -P "$path" && printf '%s' "${PWD##*/}")
@@ -240,6 +242,11 @@ pci() {
     done
     [ -z "${links-}" ] || look_line "grep -sH ''$links"
     [ -z "${gpus-}" ] || look grep -H '' $gpus
+    if ! has lspci; then
+        look lspci
+    elif [ -n "${links-}" ]; then
+        root_line "lspci -Dvvv | grep -E '^[0-9a-f]|LnkCap:|LnkSta:|ACSCtl:|RlxdOrd'"
+    fi
 }
 
 gpu() {

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     import torch
 
 # A chunk may lengthen a step by about this much while others stream: far below the second after which a reader notices.
-_CHUNK_SECONDS = 0.2
-_FIRST_CHUNK_TOKENS = 16
+_CHUNK_SECONDS = 0.25
+_LEAST_CHUNK_TOKENS = 16
+_LEARNING_RATE = 0.2
 
 
 @dataclass(frozen=True)
@@ -43,20 +44,30 @@ class Row:
 
 
 class ChunkPace:
-    """How long a recompute chunk may be, from how long the last ones took."""
+    """How long a recompute chunk may be, from how long steps took with and without one.
+
+    A step costs something however short the chunk is, so only what the chunk added is held against its length.
+    """
 
     def __init__(self, largest: int) -> None:
         self._largest = largest
-        self._tokens = min(_FIRST_CHUNK_TOKENS, largest)
+        self._tokens = min(_LEAST_CHUNK_TOKENS, largest)
+        self._plain_step_s: float | None = None
 
     def tokens(self, *, alone: bool) -> int:
         """alone: nobody else waits for the step."""
         return self._largest if alone else self._tokens
 
-    def learn(self, tokens: int, seconds: float) -> None:
-        fitting = int(tokens * _CHUNK_SECONDS / max(seconds, 1e-6))
-        # At most doubled, so that one lucky step cannot cause a long one.
-        self._tokens = max(1, min(fitting, 2 * self._tokens, self._largest))
+    def learn(self, chunk: int, seconds: float) -> None:
+        """chunk: tokens of it in the step; 1 or less when there was none."""
+        if chunk <= 1:
+            before = seconds if self._plain_step_s is None else self._plain_step_s
+            self._plain_step_s = before + (seconds - before) * _LEARNING_RATE
+            return
+        added = max(seconds - (self._plain_step_s or 0.0), 1e-3)
+        fitting = int(chunk * _CHUNK_SECONDS / added)
+        # At most doubled, so that one lucky step cannot cause a long one; never so short that the prompt starves.
+        self._tokens = max(min(_LEAST_CHUNK_TOKENS, self._largest), min(fitting, 2 * self._tokens, self._largest))
 
 
 class _StepContext:
@@ -114,9 +125,7 @@ def step(model: LoadedModel, cache: KvCache, rows: Sequence[Row], pace: ChunkPac
         if row.samples:
             last.append(len(token_ids) - 1)
     logits = model.forward(token_ids, positions, _StepContext(cache, rows), last)
-    chunk = max(row.count for row in rows)
-    if chunk > 1:
-        pace.learn(chunk, time.monotonic() - started)
+    pace.learn(max(row.count for row in rows), time.monotonic() - started)
     works = [row.request.work for row in sampling_rows]
     samplings = [work.sampling for work in works if work is not None]
     return sample(logits, samplings, [row.end for row in sampling_rows])

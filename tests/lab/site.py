@@ -99,6 +99,18 @@ class Site:
         document = json.loads(stdout) if stdout.startswith("{") else None
         return Ran(process.returncode, stdout, stderr, document)
 
+    def doctor(self, inventory: Path, *options: str) -> dict[tuple[str, str, str], str]:
+        """(check, node, object) -> status of everything that the doctor finds on the nodes."""
+        process = self.lab.start(str(PDCTL), "doctor", str(inventory), "-o", "json", *options)
+        stdout, stderr = process.communicate(timeout=RUN_DEADLINE_S)
+        if process.returncode not in (0, 1, 3):
+            raise RuntimeError(f"pdctl doctor: exit {process.returncode}\n{stderr}")
+        found: dict[tuple[str, str, str], str] = {}
+        for finding in json.loads(stdout)["findings"]:
+            subject = finding["subject"]
+            found[finding["check"], subject["node"], subject.get("object", "")] = finding["status"]
+        return found
+
     def start(
         self, inventory: Path, *options: str, environment: Mapping[str, str] | None = None
     ) -> subprocess.Popen[str]:

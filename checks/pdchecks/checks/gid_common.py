@@ -13,6 +13,9 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
     usable = {table.name: {gid.index: gid for gid in table.usable} for table in tables(node)}
     usable = {name: indices for name, indices in usable.items() if indices}
     if len(usable) < 2:
+        if usable and node.collected:
+            quotes = tuple(gid.quote for indices in usable.values() for gid in indices.values())
+            yield Verdict(Status.PASS, "GID index of all ports", "one port has usable GIDs", quotes=quotes)
         return
     common = set.intersection(*(set(indices) for indices in usable.values()))
     quotes = tuple(gid.quote for indices in usable.values() for gid in list(indices.values())[:1])

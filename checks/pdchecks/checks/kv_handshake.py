@@ -24,7 +24,8 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
             Status.FAIL,
             f"{pair}{refused.field}",
             f"prefill and decode differ in {refused.field}: prefill {refused.prefill}, decode {refused.decode}",
-            "The KV that one computes means nothing to the other, so the handshake refused the pair before any request.",
+            "The KV that one computes means nothing to the other, so the handshake refused the pair before any "
+            "request.",
             (refused.quote,),
             _VERIFY,
             Remedy(
@@ -39,12 +40,14 @@ def _opaque(refused: HandshakeRefused) -> Verdict:
         Status.FAIL,
         "compatibility hash" if refused.field else "handshake",
         f"the engines' handshake failed{values}",
-        "vLLM folds version, model, dtype, KV heads, cache dtype, layout and attention backend into one hash and does not "
+        "vLLM folds version, model, dtype, KV heads, cache dtype, layout and attention backend into one hash and "
+        "does not "
         "say which differs. Two kinds of GPU may choose two attention backends by themselves.",
         (refused.quote,),
         ("pdctl doctor --pair PREFILL DECODE", "grep -E 'Using .* backend|kv_cache_dtype|vLLM API server version' LOG"),
         Remedy(
-            "Compare version, --dtype, --kv-cache-dtype, --block-size and VLLM_ATTENTION_BACKEND of both; set the same. "
+            "Compare version, --dtype, --kv-cache-dtype, --block-size and VLLM_ATTENTION_BACKEND of both; set "
+            "the same. "
             "Switching the check off (enforce_handshake_compat) trades a clear error for garbage.",
             impact=Impact.RESTART_ENGINE,
         ),

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from pdchecks.check import Need, NodeCheck, Verdict
-from pdchecks.fabric import Port, ports
+from pdchecks.fabric import Port, carries_rdma, ports
+from pdchecks.facts.net import LinkSpeed
 from pdchecks.finding import Remedy, Severity, Status
 from pdchecks.nodefacts import NodeFacts
 from pdchecks.policy import Policy
@@ -14,6 +15,11 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
     unused = policy.values.link.unused
     for port in ports(node):
         yield _judge_port(port, port.device in unused)
+    if not node.collected and not ports(node):
+        # Pasted output of ethtool alone: what was asked about was meant to be up.
+        for link in node.all(LinkSpeed):
+            if link.detected is False and carries_rdma(node, link.netdev) is not False:
+                yield _no_link(link)
 
 
 def _judge_port(port: Port, unused: bool) -> Verdict:
@@ -32,6 +38,18 @@ def _judge_port(port: Port, unused: bool) -> Verdict:
     status = Status.WARN if port.state == "ACTIVE_DEFER" else Status.FAIL
     cause = f"State {port.state}, physical state {physical or 'not printed'}. {cause}"
     return Verdict(status, port.name, f"port is {shown}", cause, port.quotes, verify, remedy)
+
+
+def _no_link(link: LinkSpeed) -> Verdict:
+    return Verdict(
+        Status.FAIL,
+        link.netdev,
+        "link is Down: ethtool detects none",
+        "No cable, a dead module, the far port down, or speeds, FEC or auto-negotiation that do not fit.",
+        (link.quote,),
+        (f"ethtool {link.netdev}", f"ethtool -m {link.netdev}"),
+        Remedy("Check cable, module and the switch port.", commands=(f"ip link set dev {link.netdev} up",)),
+    )
 
 
 def _word(state: object) -> str:

@@ -42,7 +42,7 @@ class Ended:
 def run_playbook(options: Options, on_event: EventHandler, *, passwords_in_inventory: bool) -> Ended:
     """Run to the end. `on_event` gets each event as it comes.
 
-    A first SIGINT or SIGTERM ends ansible-playbook gently, a second one or `_GRACE_S` later by force. SSH masters and
+    A first SIGINT, SIGTERM or SIGHUP ends ansible-playbook gently, a second one or `_GRACE_S` later by force. SSH masters and
     worker processes of the run are gone when this returns.
 
     Raises:
@@ -98,7 +98,7 @@ class _Stop:
         self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> "_Stop":
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             self._previous[number] = signal.signal(number, self._on_signal)
         return self
 
