@@ -96,13 +96,14 @@ class Endpoint:
                 self._return_credit(size)
                 self._check_alive()
                 unless()
+                route = self.stream.route(sealed.frame) if isinstance(sealed.frame, LayerFrame) else None
                 buffers = [memoryview(buffer) for buffer in self.connection.send(sealed)]
                 before = self._take_queue()
             until = time.monotonic() + self.connection.limits.frame_s
-            if isinstance(sealed.frame, LayerFrame):
-                self.stream.write_layer(before, sealed.frame, buffers, until)
-            else:
+            if route is None:
                 self.stream.write(before + buffers, until)
+            else:
+                self.stream.write_layer(before, buffers, route, until)
         except PeerGone as error:
             self.fail(str(error))
             raise

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 from pdwire import LayerFrame
 
@@ -25,6 +26,9 @@ SLICE_BYTES = 2 << 20
 
 
 IN_A_FRAME = "in the middle of a frame"
+
+Route: TypeAlias = Sequence[tuple[int, int]]
+"""(offset, bytes) in shared memory; empty: by the stream."""
 
 
 class PeerGone(Exception):
@@ -141,9 +145,11 @@ class Stream:
             if left <= 0 or not self._writable.poll(1000 * left + 1):
                 raise PeerGone("does not take what it is sent")
 
-    def write_layer(
-        self, before: list[memoryview], frame: LayerFrame, buffers: list[memoryview], deadline: float
-    ) -> None:
+    def route(self, frame: LayerFrame) -> Route:
+        """Which way its body will take. Under the lock that orders frames. Raises LocalProtocolError."""
+        return ()
+
+    def write_layer(self, before: list[memoryview], buffers: list[memoryview], route: Route, deadline: float) -> None:
         """Writes a LAYER, head and body, after what is queued before it."""
         self.write([*before, *buffers], deadline)
 

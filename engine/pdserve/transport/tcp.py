@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from pdserve.transport.base import KvListener, KvSender, KvSink, TransferFailed
 from pdserve.transport.stream import Stream, format_address, size_buffers
 from pdserve.transport.tcp_receive import Listener, Session
-from pdserve.transport.tcp_send import TcpSender
+from pdserve.transport.tcp_send import Sender
 from pdwire import AbortCode, CompatRecord, Connection, Conversion, Limits, Role
 
 SCHEME: Final = "tcp"
@@ -68,7 +68,7 @@ class TcpTransport:
         except OSError as error:
             sock.close()
             raise TransferFailed(f"decode at {address}: {error}") from None
-        return TcpSender(stream, self._connection(Role.PREFILL, record), deadline=deadline)
+        return Sender(stream, self._connection(Role.PREFILL, record), deadline=deadline)
 
     def _stream(self, sock: socket.socket) -> Stream:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
