@@ -15,8 +15,10 @@ from pdwire.frames import (
     Hello,
     Kind,
     LayerFrame,
+    Locate,
     Part,
     Ping,
+    Places,
     Role,
 )
 from pdwire.header import HEAD_BYTES
@@ -60,10 +62,12 @@ __all__ = [
     "Layout",
     "Limits",
     "LocalProtocolError",
+    "Locate",
     "Offer",
     "Outcome",
     "Part",
     "Ping",
+    "Places",
     "Received",
     "RemoteProtocolError",
     "RequestState",

@@ -22,7 +22,9 @@ from pdwire.frames import (
     Frame,
     Hello,
     Kind,
+    Locate,
     Ping,
+    Places,
     Role,
     Scalar,
 )
@@ -33,6 +35,8 @@ from pdwire.strictjson import Fields
 from pdwire.validate import finite, member, text
 
 _CREDIT = struct.Struct("<Q")
+_STRIDES = struct.Struct("<QQ")
+_RUN = struct.Struct("<QQ")
 _U64 = (1 << 64) - 1
 
 
@@ -56,6 +60,10 @@ def encode(frame: Frame) -> bytes:
             return strictjson.dump({"code": frame.code, "reason": frame.reason})
         case Credit():
             return _CREDIT.pack(frame.total)
+        case Places():
+            return _STRIDES.pack(frame.layer_stride, frame.part_stride) + b"".join(
+                _RUN.pack(*run) for run in frame.runs
+            )
         case _:
             return b""
 
@@ -164,6 +172,19 @@ def _complete(request: bytes, body: bytes) -> Complete:
     return Complete(request=request)
 
 
+def _locate(request: bytes, body: bytes) -> Locate:
+    _empty("locate", body)
+    return Locate(request=request)
+
+
+def _places(request: bytes, body: bytes) -> Places:
+    if len(body) <= _STRIDES.size or (len(body) - _STRIDES.size) % _RUN.size:
+        raise LocalProtocolError(f"places has strides and whole runs of {_RUN.size} bytes: {len(body)}")
+    layer_stride, part_stride = _STRIDES.unpack_from(body)
+    runs = tuple(_RUN.iter_unpack(memoryview(body)[_STRIDES.size :]))
+    return Places(request=request, layer_stride=layer_stride, part_stride=part_stride, runs=runs)
+
+
 def _ping(request: bytes, body: bytes) -> Ping:
     _empty("ping", body)
     return Ping()
@@ -188,4 +209,6 @@ _DECODE: dict[Kind, _Decoder] = {
     Kind.CREDIT: _credit,
     Kind.PING: _ping,
     Kind.BYE: _bye,
+    Kind.LOCATE: _locate,
+    Kind.PLACES: _places,
 }

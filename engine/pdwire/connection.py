@@ -43,12 +43,13 @@ class Received:
 class Incoming:
     """A frame whose head has passed and whose body is being read."""
 
-    __slots__ = ("_checksum", "_connection", "_control", "head")
+    __slots__ = ("_checksum", "_connection", "_control", "_skipped", "head")
 
     def __init__(self, connection: Connection, head: Head, raw: Buffer) -> None:
         self._connection = connection
         self._checksum = Checksum(raw)
         self._control = bytearray()
+        self._skipped = False
         self.head = head
 
     @property
@@ -67,12 +68,17 @@ class Incoming:
         if self.head.layer is None:
             self._control += piece
 
+    def skip(self) -> None:
+        """Of a frame that is not wanted and whose body does not come by the stream: it is not read, nor verified."""
+        self._skipped = True
+
     def finish(self) -> Frame:
         """All body bytes have been shown. The frame now counts.
 
         Raises ChecksumMismatch for a LAYER, RemoteProtocolError, or IncompatiblePeer for a HELLO.
         """
-        return self._connection._finish(self.head, self._checksum.value, bytes(self._control))
+        checksum = self.head.checksum if self._skipped else self._checksum.value
+        return self._connection._finish(self.head, checksum, bytes(self._control))
 
 
 class Connection:

@@ -19,6 +19,9 @@ U64 = 0xFFFF_FFFF_FFFF_FFFF
 MAX_REASON = 1000
 MAX_META = 16
 MAX_META_TEXT = 4000
+MAX_RUNS = 4080
+"""Runs of one PLACES: what 64 KiB hold."""
+_MAX_OFFSET = (1 << 63) - 1
 
 Scalar: TypeAlias = str | int | float | bool | None
 
@@ -34,6 +37,8 @@ class Kind(IntEnum):
     CREDIT = 6
     PING = 7
     BYE = 8
+    LOCATE = 9
+    PLACES = 10
 
 
 CONNECTION_KINDS = frozenset({Kind.HELLO, Kind.CREDIT, Kind.PING, Kind.BYE})
@@ -171,6 +176,57 @@ class Complete:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Locate:
+    """Where does the request's KV go? Said before its first frame, over a transport that writes into decode's memory."""
+
+    request: bytes
+
+    def __post_init__(self) -> None:
+        request_id(self.request)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Where the request's KV goes, in the memory that decode shares.
+
+    runs: (offset, tokens) of K of layer 0, in order of the tokens; those of one run lie one after another. K of a later
+    layer lies `layer_stride` bytes further for each layer, V `part_stride` bytes after K.
+    """
+
+    request: bytes
+    layer_stride: int
+    part_stride: int
+    runs: tuple[tuple[int, int], ...]
+
+    def __post_init__(self) -> None:
+        request_id(self.request)
+        integer("layer stride", self.layer_stride, 0, _MAX_OFFSET)
+        integer("part stride", self.part_stride, 0, _MAX_OFFSET)
+        integer("number of runs", len(self.runs), 1, MAX_RUNS)
+        for offset, tokens in self.runs:
+            integer("offset", offset, 0, _MAX_OFFSET)
+            integer("tokens of a run", tokens, 1, U32)
+
+    def spans(self, frame: LayerFrame) -> list[tuple[int, int]]:
+        """(offset, bytes) of the frame's body, in order: K of its tokens, then V. Raises LocalProtocolError."""
+        token_bytes = frame.part_bytes // frame.count
+        first, left = frame.first_token, frame.count
+        spans: list[tuple[int, int]] = []
+        for offset, tokens in self.runs:
+            if left and first < tokens:
+                here = min(left, tokens - first)
+                spans.append((offset + first * token_bytes, here * token_bytes))
+                first, left = tokens, left - here
+            first -= tokens
+        if left:
+            raise LocalProtocolError(
+                f"{frame} is beyond the {sum(tokens for _, tokens in self.runs)} tokens of its places"
+            )
+        start = frame.layer * self.layer_stride
+        return [(start + part * self.part_stride + offset, size) for part in (0, 1) for offset, size in spans]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Abort:
     """The request ends here. Answered by the peer's own ABORT, after which nothing of it is on its way.
 
@@ -213,7 +269,7 @@ class Bye:
     """Nothing more will be sent; unfinished requests end. What tells a clean close from a cut."""
 
 
-RequestFrame: TypeAlias = LayerFrame | FirstToken | Complete | Abort
+RequestFrame: TypeAlias = LayerFrame | FirstToken | Complete | Abort | Locate | Places
 Frame: TypeAlias = Hello | RequestFrame | Credit | Ping | Bye
 
 KIND_OF: Mapping[type[Frame], Kind] = {
@@ -225,6 +281,8 @@ KIND_OF: Mapping[type[Frame], Kind] = {
     Credit: Kind.CREDIT,
     Ping: Kind.PING,
     Bye: Kind.BYE,
+    Locate: Kind.LOCATE,
+    Places: Kind.PLACES,
 }
 
 

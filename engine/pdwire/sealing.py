@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pdwire import bodies
 from pdwire.errors import LocalProtocolError
-from pdwire.frames import KIND_OF, Abort, Complete, FirstToken, Frame, LayerFrame
+from pdwire.frames import KIND_OF, Abort, Complete, FirstToken, Frame, LayerFrame, Locate, Places
 from pdwire.header import HEAD_BYTES, Buffer, write_control_head, write_layer_head
 from pdwire.limits import MAX_CONTROL_BYTES
 from pdwire.validate import CONNECTION
@@ -41,7 +41,7 @@ def seal(frame: Frame, body: Sequence[Buffer] = ()) -> Sealed:
 def request_of(frame: Frame) -> bytes:
     """The request it speaks for, or CONNECTION."""
     match frame:
-        case LayerFrame() | FirstToken() | Complete() | Abort():
+        case LayerFrame() | FirstToken() | Complete() | Abort() | Locate() | Places():
             return frame.request
         case _:
             return CONNECTION

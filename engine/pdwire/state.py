@@ -4,7 +4,8 @@ Rule 1: everything that decides whether a frame is in order stands in this file.
 Rule 2: this file does not know which side we are. An event is (who said it, what kind), so both ends walk through the
 same states, one of them a little later. Where frames can cross on their way, the row allows both orders.
 
-The life of a request: prefill says LAYER as often as it likes and FIRST_TOKEN once, decode says COMPLETE. Either says
+The life of a request: prefill says LAYER as often as it likes and FIRST_TOKEN once, decode says COMPLETE. Where KV is
+written into memory that decode shares, LOCATE comes first and is answered by PLACES. Either says
 ABORT at any time; the other answers with its own ABORT, and since frames of one connection keep their order, both then
 know that nothing of the request is on its way any more. A request that ended is forgotten: IDLE again.
 """
@@ -55,6 +56,8 @@ CONNECTION: Mapping[ConnectionState, Mapping[Event, ConnectionState]] = {
         (D, Kind.BYE): ConnectionState.CLOSED,
     },
     ConnectionState.OPEN: {
+        (P, Kind.LOCATE): ConnectionState.OPEN,
+        (D, Kind.PLACES): ConnectionState.OPEN,
         (P, Kind.LAYER): ConnectionState.OPEN,
         (P, Kind.FIRST_TOKEN): ConnectionState.OPEN,
         (D, Kind.COMPLETE): ConnectionState.OPEN,
@@ -73,28 +76,33 @@ CONNECTION: Mapping[ConnectionState, Mapping[Event, ConnectionState]] = {
 
 REQUEST: Mapping[RequestState, Mapping[Event, RequestState]] = {
     RequestState.IDLE: {
+        (P, Kind.LOCATE): RequestState.STREAMING,
         (P, Kind.LAYER): RequestState.STREAMING,
         (P, Kind.FIRST_TOKEN): RequestState.FINISHING,
         (P, Kind.ABORT): RequestState.ABORTED_BY_PREFILL,
         (D, Kind.ABORT): RequestState.ABORTED_BY_DECODE,
     },
     RequestState.STREAMING: {
+        (D, Kind.PLACES): RequestState.STREAMING,
         (P, Kind.LAYER): RequestState.STREAMING,
         (P, Kind.FIRST_TOKEN): RequestState.FINISHING,
         (P, Kind.ABORT): RequestState.ABORTED_BY_PREFILL,
         (D, Kind.ABORT): RequestState.ABORTED_BY_DECODE,
     },
     RequestState.FINISHING: {
+        (D, Kind.PLACES): RequestState.FINISHING,
         (D, Kind.COMPLETE): RequestState.IDLE,
         (P, Kind.ABORT): RequestState.ABORTED_BY_PREFILL,
         (D, Kind.ABORT): RequestState.ABORTED_BY_DECODE,
     },
     RequestState.ABORTED_BY_PREFILL: {
         (D, Kind.ABORT): RequestState.IDLE,
+        (D, Kind.PLACES): RequestState.ABORTED_BY_PREFILL,
         (D, Kind.COMPLETE): RequestState.ABORTED_BY_PREFILL,
     },
     RequestState.ABORTED_BY_DECODE: {
         (P, Kind.ABORT): RequestState.IDLE,
+        (P, Kind.LOCATE): RequestState.ABORTED_BY_DECODE,
         (P, Kind.LAYER): RequestState.ABORTED_BY_DECODE,
         (P, Kind.FIRST_TOKEN): RequestState.ABORTED_BY_DECODE,
     },

@@ -21,9 +21,10 @@ went away, a lease ran out) calls `KvListener.abort` and heeds its answer.
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from pdwire import AbortCode, CompatRecord, FirstToken, LayerFrame
+from pdserve.transport.segment import Segment
+from pdwire import AbortCode, CompatRecord, FirstToken, LayerFrame, Places
 
 
 class KvRefused(Exception):
@@ -61,6 +62,25 @@ class KvSink(Protocol):
 
     def aborted(self, request: bytes, reason: str) -> None:
         """The sender gave up, the connection broke, or a frame failed to verify: nothing more will come from it."""
+        ...
+
+
+@runtime_checkable
+class LendingSink(KvSink, Protocol):
+    """A sink whose memory a prefill process of this host may write itself: an optional power, used by `shm`.
+
+    For a lent request `place` and `landed` are called after its bytes are there; `place` gives the same memory that
+    `lend` named. What is lent is written to until `first_token` has been taken or `aborted` is called, not only while
+    a frame is between `place` and `landed`.
+    """
+
+    @property
+    def segment(self) -> Segment | None:
+        """None: not after all, its memory is none that processes can share."""
+        ...
+
+    def lend(self, request: bytes) -> Places:
+        """Where in the segment all of the request's KV goes. Raises KvRefused."""
         ...
 
 

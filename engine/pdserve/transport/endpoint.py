@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from pdserve.transport.stream import PeerGone, Stream
+from pdserve.transport.stream import IN_A_FRAME, PeerGone, Stream
 from pdwire import (
     CONNECTION,
     HEAD_BYTES,
@@ -96,9 +96,14 @@ class Endpoint:
                 self._return_credit(size)
                 self._check_alive()
                 unless()
+                route = self.stream.route(sealed.frame) if isinstance(sealed.frame, LayerFrame) else None
                 buffers = [memoryview(buffer) for buffer in self.connection.send(sealed)]
-                buffers = self._take_queue() + buffers
-            self.stream.write(buffers, time.monotonic() + self.connection.limits.frame_s)
+                before = self._take_queue()
+            until = time.monotonic() + self.connection.limits.frame_s
+            if route is None:
+                self.stream.write(before + buffers, until)
+            else:
+                self.stream.write_layer(before, buffers, route, until)
         except PeerGone as error:
             self.fail(str(error))
             raise
@@ -174,17 +179,18 @@ class Endpoint:
             on_tick()
         what = "in the handshake"
         if deadline is None:
-            what = "in the middle of a frame"
+            what = IN_A_FRAME
             self.stream.wait_readable(float("inf"), "", on_tick)
         end = deadline or time.monotonic() + self.connection.limits.frame_s
         self.stream.read(self._head, end, what if deadline else "between frames", self.keep_up)
         with self.lock:
             incoming = self.connection.begin(self._head)
-        views = place(incoming) if incoming.layer is not None else None
-        if views is None:
-            self._drop(incoming, end, what)
-        else:
-            self.stream.scatter(views, end, what, self.keep_up, incoming.update)
+        if incoming.layer is None:
+            self._read_control(incoming, end, what)
+        elif views := place(incoming):
+            self.stream.take(views, end, self.keep_up, incoming.update)
+        elif not self.stream.leave(incoming.head.body_bytes, self._scratch, end, self.keep_up, incoming.update):
+            incoming.skip()
         with self.lock:
             frame = incoming.finish()
             if note is not None:
@@ -196,12 +202,10 @@ class Endpoint:
             raise PeerGone("closed by the peer")
         return frame
 
-    def _drop(self, incoming: Incoming, deadline: float, what: str) -> None:
-        left = incoming.head.body_bytes
-        while left:
-            piece = self._scratch[: min(left, SCRATCH_BYTES)]
-            self.stream.scatter([piece], deadline, what, self.keep_up, incoming.update)
-            left -= len(piece)
+    def _read_control(self, incoming: Incoming, deadline: float, what: str) -> None:
+        body = self._scratch[: incoming.head.body_bytes]
+        self.stream.read(body, deadline, what, self.keep_up)
+        incoming.update(body)
 
     # The end.
 

@@ -14,9 +14,9 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from pdserve.transport.base import KvListener, KvSender, KvSink, TransferFailed
-from pdserve.transport.stream import Stream, size_buffers
-from pdserve.transport.tcp_receive import TcpListener
-from pdserve.transport.tcp_send import TcpSender
+from pdserve.transport.stream import Stream, format_address, size_buffers
+from pdserve.transport.tcp_receive import Listener, Session
+from pdserve.transport.tcp_send import Sender
 from pdwire import AbortCode, CompatRecord, Connection, Conversion, Limits, Role
 
 SCHEME: Final = "tcp"
@@ -54,18 +54,25 @@ class TcpTransport:
         except OSError:
             sock.close()
             raise
-        return TcpListener(
-            sock, lambda: self._connection(Role.DECODE, record), sink, max_connections=self._max_connections
-        )
+
+        def session(accepted: socket.socket) -> Session:
+            return Session(self._stream(accepted), self._connection(Role.DECODE, record), sink)
+
+        where = f"{SCHEME}://{format_address(sock.getsockname())}"
+        return Listener(sock, where, session, max_connections=self._max_connections)
 
     def connect(self, address: str, record: CompatRecord, *, deadline: float) -> KvSender:
         sock = self._dial(address, deadline)
         try:
-            stream = Stream(sock, tick_s=self._limits.tick_s)
+            stream = self._stream(sock)
         except OSError as error:
             sock.close()
             raise TransferFailed(f"decode at {address}: {error}") from None
-        return TcpSender(stream, self._connection(Role.PREFILL, record), deadline=deadline)
+        return Sender(stream, self._connection(Role.PREFILL, record), deadline=deadline)
+
+    def _stream(self, sock: socket.socket) -> Stream:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return Stream(sock, format_address(sock.getpeername()), tick_s=self._limits.tick_s)
 
     def _connection(self, role: Role, record: CompatRecord) -> Connection:
         return Connection(role, record, self._limits, can=self._can)

@@ -31,8 +31,8 @@ REMEMBERED = 8192
 """Requests whose end is remembered, so that a late call for one fails instead of starting it anew."""
 
 
-class TcpSender:
-    """Raises TransferFailed as the interface says; built by TcpTransport.connect."""
+class Sender:
+    """Raises TransferFailed as the interface says; built by a transport's connect."""
 
     def __init__(self, stream: Stream, connection: Connection, *, deadline: float) -> None:
         """Shakes hands. Raises IncompatiblePeer or TransferFailed; the stream is then closed."""
@@ -53,6 +53,7 @@ class TcpSender:
         try:
             endpoint.post(endpoint.connection.hello)
             endpoint.receive(deadline, _nothing, lambda incoming: None)
+            self._greeted(deadline)
         except IncompatiblePeer as error:
             endpoint.give_up(AbortCode.INCOMPATIBLE, error)
             raise
@@ -60,6 +61,9 @@ class TcpSender:
             raise TransferFailed(f"{self._where}: {error}", _code(time.monotonic() > deadline)) from None
         except RemoteProtocolError as error:
             raise TransferFailed(f"{self._where}: {error}", AbortCode.PROTOCOL) from None
+
+    def _greeted(self, deadline: float) -> None:
+        """Both HELLOs are said, and fit. May raise PeerGone."""
 
     @property
     def peer(self) -> CompatRecord:
