@@ -27,6 +27,7 @@ from pdserve.errors import (
 )
 from pdserve.kv_cache import KvCache
 from pdserve.kv_receiver import KvReceiver, Reservation
+from pdserve.ledger import Held, HoldState
 from pdserve.logs import log
 from pdserve.metrics import DecodeMetrics
 from pdserve.model import LoadedModel
@@ -68,6 +69,21 @@ class DecodeEngine:
     def busy(self) -> bool:
         with self._changed:
             return bool(self._requests or self._queue)
+
+    @property
+    def held(self) -> list[Held]:
+        """What waits, what holds blocks, and blocks that the transport has not let go of yet."""
+        with self._changed:
+            known = [request for request, _ in self._queue] + list(self._requests.values())
+            entries = [Held.since(one.request, one.state, self._bytes(one), one.arrived, one.lease) for one in known]
+            for left in self._receiver.reservations:
+                if left.request not in self._requests:
+                    size = self._cache.bytes_of(left.table)
+                    entries.append(Held.since(left.request, HoldState.LETTING_GO, size, left.began, None))
+            return entries
+
+    def _bytes(self, request: DecodeRequest) -> int:
+        return 0 if request.reservation is None else self._cache.bytes_of(request.reservation.table)
 
     def reserve(self, request: bytes, prompt_tokens: int, max_tokens: int, deadline: float) -> Future[None]:
         """Done when the blocks are set aside.

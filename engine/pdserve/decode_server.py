@@ -32,6 +32,7 @@ from pdserve.http_json import (
 from pdserve.http_server import bind, serve
 from pdserve.kv_cache import KvCache
 from pdserve.kv_receiver import KvReceiver
+from pdserve.ledger import document
 from pdserve.logs import log
 from pdserve.metrics import DecodeMetrics
 from pdserve.model import load_model
@@ -52,6 +53,7 @@ class DecodeServer:
                 Route("/health", self._host.health),
                 Route("/metrics", self._host.metrics),
                 Route("/v1/info", guard(self._host.info)),
+                Route("/v1/ledger", guard(self._ledger)),
                 Route("/v1/reserve", guard(self._reserve), methods=["POST"]),
                 Route("/v1/generate", guard(self._generate), methods=["POST"]),
                 Route("/v1/abort", guard(self._abort), methods=["POST"]),
@@ -101,6 +103,9 @@ class DecodeServer:
             chunk_tokens=config.recompute_chunk_tokens,
         )
         return engine, engine_info(config, record) | {"kv_address": self._listener.address, "kv_blocks": cache.blocks}
+
+    async def _ledger(self, _: Request) -> Response:
+        return JSONResponse(document("decode", self._config.name, self._host.loaded.held))
 
     async def _reserve(self, request: Request) -> Response:
         call = await read_call(request, ReserveCall)

@@ -44,6 +44,7 @@ class Reservation:
     failure: str | None = None
     writing: LayerFrame | None = None
     released: bool = False
+    began: float = field(default_factory=time.monotonic)
 
     @property
     def settled(self) -> bool:
@@ -94,6 +95,12 @@ class KvReceiver:
         if reservation.released and reservation.writing is None:
             del self._reservations[reservation.request]
             self._cache.release(reservation.table)
+
+    @property
+    def reservations(self) -> list[Reservation]:
+        """All whose blocks are not free yet, also of requests that are over."""
+        with self._lock:
+            return list(self._reservations.values())
 
     # KvSink
 

@@ -23,6 +23,7 @@ from pdserve.http_json import (
     unless_caller_leaves,
 )
 from pdserve.http_server import bind, serve
+from pdserve.ledger import document
 from pdserve.logs import log
 from pdserve.metrics import PrefillMetrics
 from pdserve.model import load_model
@@ -45,6 +46,7 @@ class PrefillServer:
                 Route("/health", self._host.health),
                 Route("/metrics", self._host.metrics),
                 Route("/v1/info", guard(self._host.info)),
+                Route("/v1/ledger", guard(self._ledger)),
                 Route("/v1/prefill", guard(self._prefill), methods=["POST"]),
             ],
             exception_handlers={EngineError: answer_engine_error},
@@ -72,6 +74,9 @@ class PrefillServer:
             model, self._transport, record, chunk_tokens=config.chunk_tokens, max_waiting=config.max_waiting
         )
         return engine, engine_info(config, record)
+
+    async def _ledger(self, _: Request) -> Response:
+        return JSONResponse(document("prefill", self._config.name, self._host.loaded.held))
 
     async def _prefill(self, request: Request) -> Response:
         call = await read_call(request, PrefillCall)

@@ -89,6 +89,14 @@ def test_a_ready_deployment_answers_and_its_status_shows_that_kv_crossed(running
     assert "Paris" in _complete(document["endpoint"])
 
 
+def test_the_ledger_of_an_idle_deployment_is_empty(running: Operator) -> None:
+    done = running.pdctl("kv", "ledger", "-o", "json")
+    document = json.loads(done.stdout)
+    assert (done.returncode, document["schema"]) == (0, "pdctl.ledger/1")
+    assert [(each["role"], each["held"]) for each in document["engines"]] == [("prefill", []), ("decode", [])]
+    assert running.pdctl("kv", "ledger").stdout.count("holds nothing") == 2
+
+
 def test_the_engines_listen_on_loopback_only(running: Operator) -> None:
     document = running.status()
     pids = {unit["pid"] for unit in document["units"]}

@@ -1,0 +1,67 @@
+"""Questions to the prefill and decode processes of a running deployment, asked by a command and not by the supervisor."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import httpx
+
+from pdctl.deploy.control import HEADER
+from pdctl.deploy.local import LocalSupervisor, Snapshot
+from pdctl.deploy.spec import checked_name
+from pdctl.deploy.state import StateUnreadable
+from pdctl.errors import PdError
+from pdctl.exit_codes import ExitCode
+
+ENGINES: tuple[Literal["prefill", "decode"], ...] = ("prefill", "decode")
+_ANSWER_WITHIN_S = 10.0
+
+
+class Engines:
+    """The engines of the deployment called `name`. Raises PdError when none of that name runs."""
+
+    def __init__(self, name: str) -> None:
+        local = LocalSupervisor(checked_name(name))
+        self._snapshot = _running(local)
+        self._secret = local.state.secret
+
+    def get(self, role: Literal["prefill", "decode"], path: str) -> dict[str, Any]:
+        """The JSON object that the engine answers. Raises PdError."""
+        url = self._snapshot.record.unit(role).url
+        try:
+            with self._client() as client:
+                response = client.get(url + path)
+            answer = response.json()
+        except (httpx.HTTPError, ValueError) as error:
+            raise self._silent(role, str(error) or type(error).__name__) from error
+        if response.status_code != 200 or not isinstance(answer, dict):
+            raise self._silent(role, f"HTTP {response.status_code}: {answer}")
+        return answer
+
+    def _client(self) -> httpx.Client:
+        headers = {HEADER: self._secret.read_text(encoding="ascii").strip()}
+        return httpx.Client(headers=headers, trust_env=False, timeout=_ANSWER_WITHIN_S)
+
+    def _silent(self, role: str, detail: str) -> PdError:
+        return PdError(
+            f"{role} of deployment `{self._snapshot.record.name}` does not answer",
+            detail=detail,
+            hint=f"`pdctl status` and `pdctl logs {role}` tell more",
+            code=ExitCode.INCOMPLETE,
+        )
+
+
+def _running(local: LocalSupervisor) -> Snapshot:
+    try:
+        snapshot = local.snapshot()
+    except StateUnreadable as error:
+        raise PdError(
+            f"the state of deployment `{local.name}` cannot be read", detail=str(error), code=ExitCode.INCOMPLETE
+        ) from error
+    if snapshot is None or not snapshot.supervised:
+        raise PdError(
+            f"no deployment `{local.name}` runs here",
+            hint="`pdctl up` starts one; `--name` names another",
+            code=ExitCode.INCOMPLETE,
+        )
+    return snapshot
