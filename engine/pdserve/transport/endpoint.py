@@ -96,8 +96,8 @@ class Endpoint:
                 self._return_credit(size)
                 self._check_alive()
                 unless()
-                route = self.stream.route(sealed.frame) if isinstance(sealed.frame, LayerFrame) else None
                 buffers = [memoryview(buffer) for buffer in self.connection.send(sealed)]
+                route = self.stream.route(sealed.frame) if isinstance(sealed.frame, LayerFrame) else None
                 before = self._take_queue()
             until = time.monotonic() + self.connection.limits.frame_s
             if route is None:

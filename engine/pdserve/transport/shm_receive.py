@@ -13,7 +13,7 @@ from pdserve.transport.base import KvSink, LendingSink
 from pdserve.transport.endpoint import LINGER_S
 from pdserve.transport.shm_stream import LendingStream
 from pdserve.transport.tcp_receive import Session, log
-from pdwire import Abort, AbortCode, Complete, Connection, Frame, Incoming, Locate, Places, RequestState
+from pdwire import Abort, AbortCode, Complete, Connection, Frame, Incoming, LayerFrame, Locate, Places, RequestState
 
 
 class LendingSession(Session):
@@ -62,6 +62,8 @@ class LendingSession(Session):
                 with self._lock:
                     reason = self._lent.pop(frame.request) or frame.reason
                 self._end(frame.request, reason)
+            case LayerFrame() if self._lent.get(frame.request) is not None:
+                self._idle()
             case _:
                 super()._hear(frame)
 
