@@ -10,18 +10,27 @@ from urllib.parse import urlsplit
 
 from pdserve.transport.base import Transport
 from pdserve.transport.fake import FakeTransport
+from pdserve.transport.security import TransportSecurity
 from pdserve.transport.shm import ShmTransport
 from pdserve.transport.tcp import TcpTransport
-from pdwire import Limits
+from pdwire import Limits, Secret, Security
+
+SECRET = Secret(bytes(range(32)))
+AUTHENTICATED = TransportSecurity(Security.AUTHENTICATED, lambda: [SECRET])
+ENCRYPTED = TransportSecurity(Security.ENCRYPTED, lambda: [SECRET])
 
 
 @dataclass(frozen=True)
 class Case:
-    """lends: its sink lends its memory. link: `BadLink` can stand between its two ends."""
+    """lends: its sink lends its memory. readable: frames can be told apart on the wire.
+
+    link: `BadLink` can stand between its two ends and find the frame that it is to damage.
+    """
 
     name: str
     transport: Callable[[Limits], Transport]
     lends: bool = False
+    readable: bool = True
 
     def __call__(self, limits: Limits) -> Transport:
         return self.transport(limits)
@@ -32,7 +41,7 @@ class Case:
 
     @property
     def link(self) -> bool:
-        return self.scheme in ("tcp", "fake")
+        return self.scheme in ("tcp", "fake") and self.readable
 
 
 TRANSPORTS: list[Case] = [
@@ -40,6 +49,8 @@ TRANSPORTS: list[Case] = [
     Case("shm", ShmTransport, lends=True),
     Case("shm-inline", ShmTransport),
     Case("fake", FakeTransport),
+    Case("tcp-authenticated", lambda limits: TcpTransport(limits, security=AUTHENTICATED)),
+    Case("tcp-encrypted", lambda limits: TcpTransport(limits, security=ENCRYPTED), readable=False),
 ]
 
 

@@ -113,7 +113,7 @@ class KvSender(Protocol):
 
     @property
     def alive(self) -> bool:
-        """False once the connection is gone, however it went: every call will fail, connect anew."""
+        """False once the connection is gone, however it went, or its secret is no longer the one to use: connect anew."""
         ...
 
     def push(

@@ -14,6 +14,7 @@ from typing import Final
 from pdserve.transport.base import KvListener, KvSender, KvSink
 from pdserve.transport.fake_link import FakeLink
 from pdserve.transport.faults import Script
+from pdserve.transport.security import TransportSecurity
 from pdserve.transport.stream import format_address
 from pdserve.transport.tcp import TcpTransport
 from pdwire import CompatRecord, Conversion, Limits
@@ -23,15 +24,20 @@ _LOOPBACK = "127.0.0.1"
 
 
 class FakeTransport:
-    """script: what its listeners' links do; shared by all of them. limits, can: as for tcp."""
+    """script: what its listeners' links do; shared by all of them. limits, can, security: as for tcp."""
 
     name = SCHEME
 
     def __init__(
-        self, limits: Limits | None = None, *, script: Script | None = None, can: Set[Conversion] = frozenset()
+        self,
+        limits: Limits | None = None,
+        *,
+        script: Script | None = None,
+        can: Set[Conversion] = frozenset(),
+        security: TransportSecurity | None = None,
     ) -> None:
         self.script = script or Script()
-        self._tcp = TcpTransport(limits, can=can)
+        self._tcp = TcpTransport(limits, can=can, security=security)
 
     def listen(self, host: str, port: int, record: CompatRecord, sink: KvSink) -> KvListener:
         address = ipaddress.ip_address(_LOOPBACK if host == "localhost" else host)

@@ -14,6 +14,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from pdserve.transport.base import KvListener, KvSender, KvSink, TransferFailed
+from pdserve.transport.security import Guard, TransportSecurity
 from pdserve.transport.stream import Stream, format_address, size_buffers
 from pdserve.transport.tcp_receive import Listener, Session
 from pdserve.transport.tcp_send import Sender
@@ -24,7 +25,10 @@ BUFFER_BYTES = 4 << 20
 
 
 class TcpTransport:
-    """limits: what this end allows. can: what the engines convert. buffer_bytes: socket buffers, each direction."""
+    """limits: what this end allows. can: what the engines convert. security: None where nobody has to prove anything.
+
+    buffer_bytes: of the socket, each direction.
+    """
 
     name = SCHEME
 
@@ -33,11 +37,13 @@ class TcpTransport:
         limits: Limits | None = None,
         *,
         can: Set[Conversion] = frozenset(),
+        security: TransportSecurity | None = None,
         buffer_bytes: int = BUFFER_BYTES,
         max_connections: int = 256,
     ) -> None:
         self._limits = limits or Limits()
         self._can = can
+        self._security = security
         self._buffer_bytes = buffer_bytes
         self._max_connections = max_connections
 
@@ -56,7 +62,8 @@ class TcpTransport:
             raise
 
         def session(accepted: socket.socket) -> Session:
-            return Session(self._stream(accepted), self._connection(Role.DECODE, record), sink)
+            guard = self._guard()
+            return Session(self._stream(accepted, guard), self._connection(Role.DECODE, record, guard), sink)
 
         where = f"{SCHEME}://{format_address(sock.getsockname())}"
         return Listener(sock, where, session, max_connections=self._max_connections)
@@ -64,18 +71,24 @@ class TcpTransport:
     def connect(self, address: str, record: CompatRecord, *, deadline: float) -> KvSender:
         sock = self._dial(address, deadline)
         try:
-            stream = self._stream(sock)
+            guard = self._guard()
+            stream = self._stream(sock, guard)
         except OSError as error:
             sock.close()
             raise TransferFailed(f"decode at {address}: {error}") from None
-        return Sender(stream, self._connection(Role.PREFILL, record), deadline=deadline)
+        return Sender(stream, self._connection(Role.PREFILL, record, guard), deadline=deadline)
 
-    def _stream(self, sock: socket.socket) -> Stream:
+    def _guard(self) -> Guard | None:
+        return None if self._security is None else self._security.begin()
+
+    def _stream(self, sock: socket.socket, guard: Guard | None) -> Stream:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return Stream(sock, format_address(sock.getpeername()), tick_s=self._limits.tick_s)
+        return Stream(sock, format_address(sock.getpeername()), tick_s=self._limits.tick_s, guard=guard)
 
-    def _connection(self, role: Role, record: CompatRecord) -> Connection:
-        return Connection(role, record, self._limits, can=self._can)
+    def _connection(self, role: Role, record: CompatRecord, guard: Guard | None) -> Connection:
+        return Connection(
+            role, record, self._limits, can=self._can, credentials=None if guard is None else guard.credentials
+        )
 
     def _dial(self, address: str, deadline: float) -> socket.socket:
         try:

@@ -87,7 +87,7 @@ class Session:
             endpoint.give_up(AbortCode.INCOMPATIBLE, error)
         except RemoteProtocolError as error:
             self._log(error)
-            endpoint.give_up(AbortCode.PROTOCOL, error)
+            endpoint.give_up(AbortCode.of(error), error)
         except Exception:
             log.exception("%s: connection given up", endpoint.stream.peer)
             endpoint.give_up(AbortCode.INTERNAL, "internal error of the receiver")
@@ -111,8 +111,7 @@ class Session:
 
     def _serve(self) -> None:
         endpoint = self._endpoint
-        endpoint.receive(time.monotonic() + endpoint.connection.limits.hello_s, endpoint.keep_up, self._place)
-        endpoint.post(endpoint.connection.hello)
+        endpoint.open(time.monotonic() + endpoint.connection.limits.hello_s, self._place)
         self._greeted()
         while True:
             try:
