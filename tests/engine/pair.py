@@ -1,4 +1,4 @@
-"""A prefill and a decode engine in the test's own process, joined by the real tcp transport on loopback.
+"""A prefill and a decode engine in the test's own process, joined by a real transport of this host.
 
 `sink` and the two models are seams for tests that break something on purpose.
 """
@@ -20,7 +20,7 @@ from pdserve.model import LoadedModel
 from pdserve.prefill import PrefillEngine, PrefillJob
 from pdserve.sampling import Sampling
 from pdserve.transport.base import KvSink
-from pdserve.transport.tcp import TcpTransport
+from pdserve.transport.by_scheme import TRANSPORTS
 
 GREEDY = Sampling(temperature=0.0)
 PATIENCE_S = 120.0
@@ -59,16 +59,22 @@ class Pair:
         memory_bytes: int = 256 << 20,
         max_running: int = 32,
         max_waiting: int = 32,
+        transport: str = "tcp",
     ) -> None:
         decode_model = model if decode_model is None else decode_model
         self.cache = KvCache(
-            model.architecture, model.dtype, "cpu", block_tokens=block_tokens, memory_bytes=memory_bytes
+            model.architecture,
+            model.dtype,
+            "cpu",
+            block_tokens=block_tokens,
+            memory_bytes=memory_bytes,
+            shared=transport == "shm",
         )
         self.receiver = KvReceiver(self.cache)
-        self.transport = TcpTransport()
+        self.transport = TRANSPORTS[transport]()
         self.metrics = DecodeMetrics()
         decode_record, prefill_record = (
-            loaded.compat_record(name=name, block_tokens=size, capacity_tokens=1 << 16, transports=("tcp",))
+            loaded.compat_record(name=name, block_tokens=size, capacity_tokens=1 << 16, transports=(transport,))
             for loaded, name, size in ((decode_model, "d0", block_tokens), (model, "p0", 1))
         )
         target = self.receiver if sink is None else sink(self.receiver, self.cache)
