@@ -21,11 +21,11 @@ from pdwire.frames import (
     Places,
     Role,
 )
-from pdwire.header import HEAD_BYTES
+from pdwire.header import HEAD_BYTES, LayerHead
 from pdwire.layout import UNPACKED, Attention, ByteOrder, Layout
 from pdwire.limits import MAX_CONTROL_BYTES, MAX_FRAME_TOKENS, Limits, Offer
 from pdwire.record import PROTOCOL_VERSION, CompatRecord
-from pdwire.sealing import Sealed, seal
+from pdwire.sealing import Sealed, leave_open, seal
 from pdwire.state import ConnectionState, RequestState
 from pdwire.validate import CONNECTION, REQUEST_BYTES
 
@@ -59,6 +59,7 @@ __all__ = [
     "IncompatiblePeer",
     "Kind",
     "LayerFrame",
+    "LayerHead",
     "Layout",
     "Limits",
     "LocalProtocolError",
@@ -76,6 +77,7 @@ __all__ = [
     "Side",
     "Verdict",
     "WireError",
+    "leave_open",
     "seal",
     "verdict",
 ]
