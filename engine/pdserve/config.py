@@ -28,6 +28,12 @@ class Listen(_Strict):
         return f"http://{host}:{self.port}"
 
 
+class KvListen(Listen):
+    """shm: prefill runs on this host, as the same user; host is then a loopback address."""
+
+    transport: Literal["tcp", "shm"] = "tcp"
+
+
 class ModelConfig(_Strict):
     """path: a Hugging Face directory (config.json, safetensors, tokenizer.json). name: what clients ask for."""
 
@@ -67,7 +73,7 @@ class DecodeConfig(_Process):
     """
 
     role: Literal["decode"] = "decode"
-    kv_listen: Listen
+    kv_listen: KvListen
     block_tokens: int = Field(default=16, ge=1)
     kv_memory_bytes: int = Field(default=1 << 30, ge=1 << 20)
     max_running: int = Field(default=32, ge=1)

@@ -37,13 +37,13 @@ from pdserve.logs import log
 from pdserve.metrics import DecodeMetrics
 from pdserve.model import load_model
 from pdserve.transport.base import KvListener, Transport
-from pdserve.transport.tcp import TcpTransport
+from pdserve.transport.by_scheme import TRANSPORTS
 
 
 class DecodeServer:
     def __init__(self, config: DecodeConfig, transport: Transport | None = None) -> None:
         self._config = config
-        self._transport = TcpTransport() if transport is None else transport
+        self._transport = TRANSPORTS[config.kv_listen.transport]() if transport is None else transport
         self._listener: KvListener | None = None
         self._metrics = DecodeMetrics()
         self._host = EngineHost(self._build, self._metrics, config.drain_s)
@@ -64,7 +64,8 @@ class DecodeServer:
     def run(self) -> int:
         """Blocks until told to stop; returns the exit code. Raises OSError when a port is taken."""
         bound = bind(self._config.listen)
-        bind(self._config.kv_listen).close()  # known now, not after the model has loaded
+        if self._transport.name != "shm":
+            bind(self._config.kv_listen).close()  # known now, not after the model has loaded
         self._host.start()
         try:
             return serve(self.app, bound, self._host.lifecycle)
@@ -82,6 +83,7 @@ class DecodeServer:
             config.model.device,
             block_tokens=config.block_tokens,
             memory_bytes=config.kv_memory_bytes,
+            shared=self._transport.name == "shm",
         )
         self._metrics.kv_blocks.set(cache.blocks)
         self._metrics.kv_blocks_free.set(cache.free_blocks)

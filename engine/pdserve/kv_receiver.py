@@ -3,7 +3,8 @@
 How it is meant to work, for one request: the engine calls `reserve`; transport threads call `place`, `landed` (per
 frame), and `first_token` or `aborted`; the engine is told once, through `on_settled`, how the transfer ended, and
 calls `release` when the request is over. Blocks whose views a transport still holds are not given to anyone else:
-`release` then waits, without blocking, for the transport's `landed` or `aborted`.
+`release` then waits, without blocking, for the transport's `landed` or `aborted`. Blocks that were lent to a prefill
+process of this host, which writes them itself, are held until `first_token` or `aborted`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from pdserve.coverage import Coverage
 from pdserve.kv_cache import BlockTable, KvCache
 from pdserve.landing import Landing, landing_for
 from pdserve.transport.base import KvRefused
-from pdwire import FirstToken, LayerFrame
+from pdserve.transport.segment import Segment
+from pdwire import FirstToken, LayerFrame, LocalProtocolError, Places
 
 
 @dataclass
@@ -43,6 +45,7 @@ class Reservation:
     first_token: FirstToken | None = None
     failure: str | None = None
     writing: LayerFrame | None = None
+    lent: bool = False
     released: bool = False
     began: float = field(default_factory=time.monotonic)
 
@@ -52,7 +55,7 @@ class Reservation:
 
 
 class KvReceiver:
-    """Implements KvSink (transport/base.py) over a KvCache. Thread-safe."""
+    """Implements LendingSink (transport/base.py) over a KvCache. Thread-safe."""
 
     def __init__(self, cache: KvCache, landing: Landing | None = None) -> None:
         self._cache = cache
@@ -92,7 +95,7 @@ class KvReceiver:
             return True
 
     def _drop_if_idle(self, reservation: Reservation) -> None:
-        if reservation.released and reservation.writing is None:
+        if reservation.released and reservation.writing is None and not reservation.lent:
             del self._reservations[reservation.request]
             self._cache.release(reservation.table)
 
@@ -101,6 +104,22 @@ class KvReceiver:
         """All whose blocks are not free yet, also of requests that are over."""
         with self._lock:
             return list(self._reservations.values())
+
+    # LendingSink
+
+    @property
+    def segment(self) -> Segment | None:
+        return self._cache.segment
+
+    def lend(self, request: bytes) -> Places:
+        with self._lock:
+            reservation = self._live(request)
+            try:
+                places = self._cache.places(request, reservation.table, reservation.prompt_tokens)
+            except LocalProtocolError as error:
+                raise KvRefused(f"request {request.hex()} lies too scattered to be lent: {error}") from None
+            reservation.lent = True
+            return places
 
     # KvSink
 
@@ -142,6 +161,7 @@ class KvReceiver:
                         f"request {done.request.hex()} layer {layer} tokens {start}..{end - 1} never arrived"
                     )
             reservation.first_token = done
+            reservation.lent = False
             reservation.figures.settled_at = time.monotonic()
         reservation.on_settled(reservation)
 
@@ -153,6 +173,7 @@ class KvReceiver:
             if reservation.writing is not None:
                 self._landing.forget(reservation.writing)
                 reservation.writing = None
+            reservation.lent = False
             news = not reservation.settled
             if news:
                 reservation.failure = reason

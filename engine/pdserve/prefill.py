@@ -22,7 +22,7 @@ from pdserve.model import LoadedModel
 from pdserve.push_link import PushLink, PushLinks, Transfer
 from pdserve.sampling import Sampling, sample
 from pdserve.tensors import byte_view
-from pdserve.transport.base import TransferFailed, Transport
+from pdserve.transport.base import Connects, TransferFailed
 from pdwire import CompatRecord, FirstToken, IncompatiblePeer, LayerFrame
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class PrefillEngine:
     """Owns the model. `submit` from any thread; every job's future is settled, whatever happens."""
 
     def __init__(
-        self, model: LoadedModel, transport: Transport, record: CompatRecord, *, chunk_tokens: int, max_waiting: int
+        self, model: LoadedModel, transport: Connects, record: CompatRecord, *, chunk_tokens: int, max_waiting: int
     ) -> None:
         self._model = model
         self._chunk_tokens = chunk_tokens

@@ -28,15 +28,20 @@ from pdserve.logs import log
 from pdserve.metrics import PrefillMetrics
 from pdserve.model import load_model
 from pdserve.prefill import PrefillEngine, PrefillJob, PrefillResult
-from pdserve.transport.base import TransferFailed, Transport
-from pdserve.transport.tcp import TcpTransport
+from pdserve.transport.base import Connects, TransferFailed, Transport
+from pdserve.transport.by_scheme import ByScheme
 from pdwire import IncompatiblePeer
 
 
 class PrefillServer:
     def __init__(self, config: PrefillConfig, transport: Transport | None = None) -> None:
         self._config = config
-        self._transport = TcpTransport() if transport is None else transport
+        self._transport: Connects
+        if transport is None:
+            self._transport = by_scheme = ByScheme()
+            self._transports = by_scheme.names
+        else:
+            self._transport, self._transports = transport, (transport.name,)
         self._gate = ControlGate(config.control_token_file)
         self._metrics = PrefillMetrics()
         self._host = EngineHost(self._build, self._metrics, config.drain_s)
@@ -68,7 +73,7 @@ class PrefillServer:
             name=config.name,
             block_tokens=1,  # no blocks: a prompt's KV lies in one buffer
             capacity_tokens=model.architecture.context,
-            transports=(self._transport.name,),
+            transports=self._transports,
         )
         engine = PrefillEngine(
             model, self._transport, record, chunk_tokens=config.chunk_tokens, max_waiting=config.max_waiting

@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from pdserve.logs import log
-from pdserve.transport.base import KvSender, TransferFailed, Transport
+from pdserve.transport.base import Connects, KvSender, TransferFailed
 from pdwire import AbortCode, CompatRecord, FirstToken, IncompatiblePeer, LayerFrame
 
 # Decode peers of one prefill process. More addresses than this are restarts of the same few peers.
@@ -49,7 +49,7 @@ class Transfer:
 class PushLink:
     """One decode peer."""
 
-    def __init__(self, address: str, transport: Transport, record: CompatRecord) -> None:
+    def __init__(self, address: str, transport: Connects, record: CompatRecord) -> None:
         self._address = address
         self._transport = transport
         self._record = record
@@ -135,7 +135,7 @@ class PushLink:
 class PushLinks:
     """All decode peers, by address. Used by one thread."""
 
-    def __init__(self, transport: Transport, record: CompatRecord) -> None:
+    def __init__(self, transport: Connects, record: CompatRecord) -> None:
         self._transport = transport
         self._record = record
         self._links: dict[str, PushLink] = {}

@@ -33,11 +33,11 @@ from pdwire.frames import (
     Role,
     Security,
 )
-from pdwire.header import HEAD_BYTES
+from pdwire.header import HEAD_BYTES, LayerHead
 from pdwire.layout import UNPACKED, Attention, ByteOrder, Layout
 from pdwire.limits import MAX_CONTROL_BYTES, MAX_FRAME_TOKENS, MAX_HANDSHAKE_BYTES, Limits, Offer
 from pdwire.record import PROTOCOL_VERSION, CompatRecord
-from pdwire.sealing import Sealed, seal
+from pdwire.sealing import Sealed, leave_open, seal
 from pdwire.state import UNPROVEN, ConnectionState, RequestState
 from pdwire.validate import CONNECTION, REQUEST_BYTES
 
@@ -77,6 +77,7 @@ __all__ = [
     "IncompatiblePeer",
     "Kind",
     "LayerFrame",
+    "LayerHead",
     "Layout",
     "Limits",
     "LocalProtocolError",
@@ -98,6 +99,7 @@ __all__ = [
     "Unauthenticated",
     "Verdict",
     "WireError",
+    "leave_open",
     "seal",
     "verdict",
 ]

@@ -222,7 +222,7 @@ def test_a_frame_that_the_sink_refuses_fails_its_request_only(pair: Pair) -> Non
         if frame.request == request_id(1):
             raise KvRefused("no such ticket")
 
-    pair.sink.placing = refuse
+    pair.sink.placing, pair.sink.tokens = refuse, 4096
     sender = pair.connect()
     with pytest.raises(TransferFailed, match="no such ticket") as failure:
         push_all(sender, request_id(1), tokens=4000)

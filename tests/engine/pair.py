@@ -1,4 +1,4 @@
-"""A prefill and a decode engine in the test's own process, joined by a real transport, tcp on loopback by default.
+"""A prefill and a decode engine in the test's own process, joined by a real transport of this host.
 
 `sink` and the two models are seams for tests that break something on purpose.
 """
@@ -20,7 +20,7 @@ from pdserve.model import LoadedModel
 from pdserve.prefill import PrefillEngine, PrefillJob
 from pdserve.sampling import Sampling
 from pdserve.transport.base import KvSink, Transport
-from pdserve.transport.tcp import TcpTransport
+from pdserve.transport.by_scheme import TRANSPORTS
 
 GREEDY = Sampling(temperature=0.0)
 PATIENCE_S = 120.0
@@ -60,14 +60,19 @@ class Pair:
         memory_bytes: int = 256 << 20,
         max_running: int = 32,
         max_waiting: int = 32,
-        transport: Transport | None = None,
+        transport: str | Transport = "tcp",
     ) -> None:
         decode_model = model if decode_model is None else decode_model
         self.cache = KvCache(
-            model.architecture, model.dtype, "cpu", block_tokens=block_tokens, memory_bytes=memory_bytes
+            model.architecture,
+            model.dtype,
+            "cpu",
+            block_tokens=block_tokens,
+            memory_bytes=memory_bytes,
+            shared=transport == "shm",
         )
         self.receiver = KvReceiver(self.cache)
-        self.transport = transport or TcpTransport()
+        self.transport = TRANSPORTS[transport]() if isinstance(transport, str) else transport
         self.metrics = DecodeMetrics()
         decode_record, prefill_record = (
             loaded.compat_record(

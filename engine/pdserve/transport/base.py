@@ -142,19 +142,21 @@ class KvSender(Protocol):
     def close(self) -> None: ...
 
 
-class Transport(Protocol):
+class Connects(Protocol):
+    def connect(self, address: str, record: CompatRecord, *, deadline: float) -> KvSender:
+        """Connects and shakes hands. address: of a ticket.
+
+        Raises IncompatiblePeer (pdwire) with the verdict, or TransferFailed.
+        """
+        ...
+
+
+class Transport(Connects, Protocol):
     name: str
 
     def listen(self, host: str, port: int, record: CompatRecord, sink: KvSink) -> KvListener:
         """Binds and accepts in the background. host: one address of this host; port 0: any free one.
 
         Raises OSError when the port is taken, ValueError for an address that means every interface.
-        """
-        ...
-
-    def connect(self, address: str, record: CompatRecord, *, deadline: float) -> KvSender:
-        """Connects and shakes hands. address: of a ticket.
-
-        Raises IncompatiblePeer (pdwire) with the verdict, or TransferFailed.
         """
         ...

@@ -127,13 +127,14 @@ class Endpoint:
                 self._check_alive()
                 unless()
                 buffers = [memoryview(buffer) for buffer in self.connection.send(sealed)]
-                route = self.stream.route(sealed.frame) if isinstance(sealed.frame, LayerFrame) else None
+                frame = sealed.frame if isinstance(sealed.frame, LayerFrame) else None
+                route = self.stream.route(frame) if frame else ()
                 before = self._take_queue()
             until = time.monotonic() + self.connection.limits.frame_s
-            if route is None:
+            if frame is None:
                 self.stream.write(before + buffers, until)
             else:
-                self.stream.write_layer(before, buffers, route, until)
+                self.stream.write_layer(before, frame, buffers, route, until)
         except PeerGone as error:
             self.fail(str(error))
             raise

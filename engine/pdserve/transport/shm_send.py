@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from pdserve.transport.shm_stream import WritingStream
 from pdserve.transport.tcp_send import Sender
-from pdwire import Abort, AbortCode, Connection, Frame, LayerFrame, Locate, Places
+from pdwire import Abort, AbortCode, Connection, Frame, LayerFrame, Locate, Places, leave_open
 
 
 class ShmSender(Sender):
@@ -21,7 +21,10 @@ class ShmSender(Sender):
     def push(self, frame: LayerFrame, body: Sequence[memoryview], *, deadline: float) -> None:
         if self._stream.writes and frame.request not in self._stream.places:
             self._locate(frame.request, deadline)
-        super().push(frame, body, deadline=deadline)
+        if self._stream.writes:
+            self._send(frame.request, lambda: leave_open(frame, body), deadline)
+        else:
+            super().push(frame, body, deadline=deadline)
 
     def _greeted(self, deadline: float) -> None:
         self._stream.accept(deadline)

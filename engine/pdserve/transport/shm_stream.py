@@ -17,9 +17,10 @@ import numpy as np
 
 from pdserve.transport.segment import Segment
 from pdserve.transport.stream import PeerGone, Route, Stream
-from pdwire import LayerFrame, LocalProtocolError, Places
+from pdwire import LayerFrame, LayerHead, LocalProtocolError, Places
 
 LENT, INLINE = b"\x01", b"\x00"
+SLICE_BYTES = 1 << 20
 _COPY_WITHOUT_GIL = 64 * 1024
 """Bytes from which copying is worth giving the interpreter to other threads."""
 
@@ -143,15 +144,17 @@ class WritingStream(Stream):
                 raise LocalProtocolError(f"{frame} would go to byte {offset + length - 1} of {size} that decode lends")
         return spans
 
-    def write_layer(self, before: list[memoryview], buffers: list[memoryview], route: Route, deadline: float) -> None:
+    def write_layer(
+        self, before: list[memoryview], frame: LayerFrame, buffers: list[memoryview], route: Route, deadline: float
+    ) -> None:
         if self._segment is None:
-            super().write_layer(before, buffers, route, deadline)
+            super().write_layer(before, frame, buffers, route, deadline)
             return
         if before:
             self.write(before, deadline)
-        head, *body = buffers
-        _copy(body, self._segment.view, route)
-        self.write([head], deadline)
+        head = LayerHead(frame)
+        _copy(buffers, self._segment.view, route, head.update)
+        self.write([memoryview(head.finish())], deadline)
 
     def close(self) -> None:
         """No thread is writing, and none will: decode may use its memory for something else."""
@@ -164,8 +167,11 @@ class WritingStream(Stream):
         super().close()
 
 
-def _copy(body: Sequence[memoryview], memory: memoryview, spans: Sequence[tuple[int, int]]) -> None:
-    """The body's pieces, in order, into the spans of memory, in order; both have the same bytes in all."""
+def _copy(body: Sequence[memoryview], memory: memoryview, spans: Route, show: Callable[[memoryview], None]) -> None:
+    """The body's pieces, in order, into the spans of memory, in order; both have the same bytes in all.
+
+    show: called with each slice of the body while it is still in the cache from being copied.
+    """
     pieces = iter(body)
     piece = next(pieces)
     for offset, size in spans:
@@ -173,8 +179,9 @@ def _copy(body: Sequence[memoryview], memory: memoryview, spans: Sequence[tuple[
             if not piece.nbytes:
                 piece = next(pieces)
                 continue
-            count = min(size, piece.nbytes)
+            count = min(size, piece.nbytes, SLICE_BYTES)
             _copy_piece(piece[:count], memory[offset : offset + count])
+            show(piece[:count])
             piece, offset, size = piece[count:], offset + count, size - count
 
 

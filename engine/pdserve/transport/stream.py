@@ -157,7 +157,9 @@ class Stream:
         """Which way its body will take. Under the lock that orders frames. Raises LocalProtocolError."""
         return ()
 
-    def write_layer(self, before: list[memoryview], buffers: list[memoryview], route: Route, deadline: float) -> None:
+    def write_layer(
+        self, before: list[memoryview], frame: LayerFrame, buffers: list[memoryview], route: Route, deadline: float
+    ) -> None:
         """Writes a LAYER, head and body, after what is queued before it."""
         self.write([*before, *buffers], deadline)
 

@@ -58,7 +58,9 @@ class Sender:
             endpoint.give_up(AbortCode.INCOMPATIBLE, error)
             raise
         except PeerGone as error:
-            unasked = endpoint.connection.handshake is not None and endpoint.connection.state is ConnectionState.UNPROVEN
+            unasked = (
+                endpoint.connection.handshake is not None and endpoint.connection.state is ConnectionState.UNPROVEN
+            )
             hint = "; it did not ask for a proof: has it a `secret_file`?" if unasked else ""
             raise TransferFailed(f"{self._where}: {error}{hint}", _code(time.monotonic() > deadline)) from None
         except RemoteProtocolError as error:
