@@ -36,18 +36,22 @@ from pdserve.ledger import document
 from pdserve.logs import log
 from pdserve.metrics import DecodeMetrics
 from pdserve.model import load_model
+from pdserve.secret_file import SecretFile
 from pdserve.transport.base import KvListener, Transport
 from pdserve.transport.by_scheme import TRANSPORTS
+from pdserve.transport.security import TransportSecurity
 
 
 class DecodeServer:
     def __init__(self, config: DecodeConfig, transport: Transport | None = None) -> None:
         self._config = config
-        self._transport = TRANSPORTS[config.kv_listen.transport]() if transport is None else transport
+        secret = SecretFile.open(config.secret_file)
+        security = TransportSecurity.of(config.security, secret)
+        self._transport = TRANSPORTS[config.kv_listen.transport](security) if transport is None else transport
         self._listener: KvListener | None = None
         self._metrics = DecodeMetrics()
         self._host = EngineHost(self._build, self._metrics, config.drain_s)
-        guard = ControlGate(config.control_token_file).guard
+        guard = ControlGate(secret).guard
         self.app = Starlette(
             routes=[
                 Route("/health", self._host.health),

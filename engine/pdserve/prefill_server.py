@@ -28,24 +28,26 @@ from pdserve.logs import log
 from pdserve.metrics import PrefillMetrics
 from pdserve.model import load_model
 from pdserve.prefill import PrefillEngine, PrefillJob, PrefillResult
+from pdserve.secret_file import SecretFile
 from pdserve.transport.base import Connects, TransferFailed, Transport
 from pdserve.transport.by_scheme import ByScheme
+from pdserve.transport.security import TransportSecurity
 from pdwire import IncompatiblePeer
 
 
 class PrefillServer:
     def __init__(self, config: PrefillConfig, transport: Transport | None = None) -> None:
         self._config = config
+        secret = SecretFile.open(config.secret_file)
         self._transport: Connects
         if transport is None:
-            self._transport = by_scheme = ByScheme()
+            self._transport = by_scheme = ByScheme(TransportSecurity.of(config.security, secret))
             self._transports = by_scheme.names
         else:
             self._transport, self._transports = transport, (transport.name,)
-        self._gate = ControlGate(config.control_token_file)
         self._metrics = PrefillMetrics()
         self._host = EngineHost(self._build, self._metrics, config.drain_s)
-        guard = self._gate.guard
+        guard = ControlGate(secret).guard
         self.app = Starlette(
             routes=[
                 Route("/health", self._host.health),

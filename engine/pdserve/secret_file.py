@@ -20,6 +20,7 @@ from pathlib import Path
 
 from pdwire import SECRET_BYTES, Secret
 
+CONTROL_HEADER = "x-pdctl-control"
 MAX_LINES = 4
 _MAX_BYTES = 1024
 _LINE = re.compile(rf"([0-9a-f]{{{2 * SECRET_BYTES}}})(?: until (\d{{1,12}}))?")
@@ -27,7 +28,7 @@ _CONTROL = "control http"
 
 
 class SecretFile:
-    """Thread-safe. A file that has become unreadable leaves what was read last, less what has run out since."""
+    """Of a running process. Thread-safe. A file that has become unreadable leaves what was read last, less what has run out since."""
 
     def __init__(self, path: Path) -> None:
         """Raises OSError when it cannot be read, ValueError when it is malformed or others may read it."""
@@ -36,6 +37,10 @@ class SecretFile:
         self._seen: tuple[int, int, int] | None = None
         self._lines: list[tuple[Secret, float]] = []
         self._read()
+
+    @classmethod
+    def open(cls, path: Path | None) -> SecretFile | None:
+        return None if path is None else cls(path)
 
     @property
     def secrets(self) -> list[Secret]:

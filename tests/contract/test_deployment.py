@@ -115,6 +115,45 @@ def test_no_secret_is_in_a_command_line_or_readable_by_others(running: Operator)
         assert secret not in log.read_text(encoding="utf-8")
 
 
+def test_the_engines_serve_nobody_who_does_not_hold_the_secret(running: Operator) -> None:
+    secret = running.state / "pdctl" / "deployments" / "local" / "secret"
+    units = {unit["role"]: unit["endpoint"] for unit in running.status()["units"]}
+    for token in ("", secret.read_text(encoding="utf-8").strip(), "0" * 64):
+        for url in (f"{units['prefill']}/v1/info", f"{units['decode']}/v1/ledger"):
+            answer = httpx.get(url, headers={"x-pdctl-control": token}, timeout=10.0, trust_env=False)
+            assert answer.status_code == 403
+    assert httpx.get(f"{units['decode']}/health", timeout=10.0, trust_env=False).status_code == 200
+
+
+def test_the_secret_of_a_running_deployment_is_rotated_without_a_gap(running: Operator) -> None:
+    endpoint = running.status()["endpoint"]
+    file = running.state / "pdctl" / "deployments" / "local" / "secret"
+    before = file.read_text(encoding="utf-8")
+    done = running.pdctl("secret", "rotate", "--window", "2")
+    assert done.returncode == 0, done.stderr
+    assert "prefill and decode take the new secret; the old one is taken until" in done.stdout
+    lines = file.read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 2 and lines[1].startswith(before.strip()) and file.stat().st_mode & 0o077 == 0
+    assert "Paris" in _complete(endpoint)
+    time.sleep(3.0)
+    assert "Paris" in _complete(endpoint)
+    assert running.pdctl("kv", "ledger").returncode == 0
+    assert running.status()["phase"] == "ready"
+
+
+def test_an_encrypted_deployment_comes_up_and_answers(tmp_path: Path, embedded_model: Path) -> None:
+    one = Operator(tmp_path)
+    (tmp_path / "pdctl.yaml").write_text("security: encrypted\nrouter: {port: 0}\n", encoding="utf-8")
+    up = one.pdctl("up")
+    try:
+        assert up.returncode == 0, up.stderr
+        assert "Paris" in _complete(up.stdout.strip())
+        differing = one.pdctl("up", "--security", "authenticated")
+        assert differing.returncode == 2 and "security: runs encrypted, asked for authenticated" in differing.stderr
+    finally:
+        one.pdctl("down")
+
+
 def test_up_twice_does_nothing_and_says_since_when_it_runs(running: Operator) -> None:
     before = running.status()
     again = running.pdctl("up")

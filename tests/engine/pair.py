@@ -72,7 +72,7 @@ class Pair:
             shared=transport == "shm",
         )
         self.receiver = KvReceiver(self.cache)
-        self.transport = TRANSPORTS[transport]() if isinstance(transport, str) else transport
+        self.transport = TRANSPORTS[transport](None) if isinstance(transport, str) else transport
         self.metrics = DecodeMetrics()
         decode_record, prefill_record = (
             loaded.compat_record(

@@ -6,12 +6,13 @@ from typing import Any, Literal
 
 import httpx
 
-from pdctl.deploy.control import HEADER
 from pdctl.deploy.local import LocalSupervisor, Snapshot
 from pdctl.deploy.spec import checked_name
 from pdctl.deploy.state import StateUnreadable
 from pdctl.errors import PdError
 from pdctl.exit_codes import ExitCode
+from pdserve.control_auth import ControlAuth
+from pdserve.secret_file import SecretFile
 
 ENGINES: tuple[Literal["prefill", "decode"], ...] = ("prefill", "decode")
 _ANSWER_WITHIN_S = 10.0
@@ -23,7 +24,7 @@ class Engines:
     def __init__(self, name: str) -> None:
         local = LocalSupervisor(checked_name(name))
         self._snapshot = _running(local)
-        self._secret = local.state.secret
+        self._secret = SecretFile(local.state.secret)
 
     def get(self, role: Literal["prefill", "decode"], path: str) -> dict[str, Any]:
         """The JSON object that the engine answers. Raises PdError."""
@@ -39,8 +40,7 @@ class Engines:
         return answer
 
     def _client(self) -> httpx.Client:
-        headers = {HEADER: self._secret.read_text(encoding="ascii").strip()}
-        return httpx.Client(headers=headers, trust_env=False, timeout=_ANSWER_WITHIN_S)
+        return httpx.Client(auth=ControlAuth(self._secret), trust_env=False, timeout=_ANSWER_WITHIN_S)
 
     def _silent(self, role: str, detail: str) -> PdError:
         return PdError(

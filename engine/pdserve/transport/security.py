@@ -11,8 +11,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
+from pdserve.secret_file import SecretFile
 from pdserve.transport.encrypted_stream import EncryptedStream
 from pdserve.transport.stream import PeerGone, Stream
 from pdwire import NONCE_BYTES, Connection, Credentials, Role, Secret, Security
@@ -20,7 +21,6 @@ from pdwire import NONCE_BYTES, Connection, Credentials, Role, Secret, Security
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-SecurityName: TypeAlias = Literal["authenticated", "encrypted"]
 KEY_BYTES = 32
 _PURPOSE = b"pdwire 1 traffic of "
 
@@ -33,8 +33,9 @@ class TransportSecurity:
     secrets: Callable[[], Sequence[Secret]]
 
     @classmethod
-    def named(cls, name: SecurityName, secrets: Callable[[], Sequence[Secret]]) -> TransportSecurity:
-        return cls(Security[name.upper()], secrets)
+    def of(cls, name: str, file: SecretFile | None) -> TransportSecurity | None:
+        """name: the configuration's `security`. None without a file: then nobody proves anything."""
+        return None if file is None else cls(Security[name.upper()], lambda: file.secrets)
 
     def begin(self) -> Guard:
         """For one connection."""
