@@ -21,6 +21,7 @@ from pdwire.frames import (
     FirstToken,
     Frame,
     Hello,
+    Join,
     Kind,
     Locate,
     Ping,
@@ -37,6 +38,7 @@ from pdwire.validate import finite, member, text
 _CREDIT = struct.Struct("<Q")
 _STRIDES = struct.Struct("<QQ")
 _RUN = struct.Struct("<QQ")
+_JOIN = struct.Struct("<16sHH")
 _U64 = (1 << 64) - 1
 
 
@@ -60,6 +62,8 @@ def encode(frame: Frame) -> bytes:
             return strictjson.dump({"code": frame.code, "reason": frame.reason})
         case Credit():
             return _CREDIT.pack(frame.total)
+        case Join():
+            return _JOIN.pack(frame.session, frame.stream, frame.streams)
         case Places():
             return _STRIDES.pack(frame.layer_stride, frame.part_stride) + b"".join(
                 _RUN.pack(*run) for run in frame.runs
@@ -185,6 +189,13 @@ def _places(request: bytes, body: bytes) -> Places:
     return Places(request=request, layer_stride=layer_stride, part_stride=part_stride, runs=runs)
 
 
+def _join(request: bytes, body: bytes) -> Join:
+    if len(body) != _JOIN.size:
+        raise LocalProtocolError(f"join has a body of {_JOIN.size} bytes: {len(body)}")
+    session, stream, streams = _JOIN.unpack(body)
+    return Join(session=session, stream=stream, streams=streams)
+
+
 def _ping(request: bytes, body: bytes) -> Ping:
     _empty("ping", body)
     return Ping()
@@ -211,4 +222,5 @@ _DECODE: dict[Kind, _Decoder] = {
     Kind.BYE: _bye,
     Kind.LOCATE: _locate,
     Kind.PLACES: _places,
+    Kind.JOIN: _join,
 }

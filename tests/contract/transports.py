@@ -21,6 +21,7 @@ class Case:
     name: str
     transport: Callable[[Limits], Transport]
     lends: bool = False
+    link: bool = False
 
     def __call__(self, limits: Limits) -> Transport:
         return self.transport(limits)
@@ -29,13 +30,10 @@ class Case:
     def scheme(self) -> str:
         return self.transport(Limits()).name
 
-    @property
-    def link(self) -> bool:
-        return self.scheme == "tcp"
-
 
 TRANSPORTS: list[Case] = [
-    Case("tcp", TcpTransport),
+    Case("tcp", TcpTransport, link=True),
+    Case("tcp-4-streams", lambda limits: TcpTransport(limits, streams=4)),
     Case("shm", ShmTransport, lends=True),
     Case("shm-inline", ShmTransport),
 ]

@@ -1,4 +1,4 @@
-"""KV over TCP: one connection for each pair, any number of requests and threads on it.
+"""KV over TCP: one connection for each pair, of one or several streams, any number of requests and threads on it.
 
 Frames go out with one gathered write from the caller's own buffers and come in straight into the sink's, checksummed
 piece by piece on the way. Credits of pdwire are the back-pressure; its Limits are the deadlines.
@@ -14,9 +14,10 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from pdserve.transport.base import KvListener, KvSender, KvSink, TransferFailed
+from pdserve.transport.endpoint import Endpoint
 from pdserve.transport.stream import Stream, format_address, size_buffers
+from pdserve.transport.tcp_join import Joins, TcpSender, TcpSession
 from pdserve.transport.tcp_receive import Listener, Session
-from pdserve.transport.tcp_send import Sender
 from pdwire import AbortCode, CompatRecord, Connection, Conversion, Limits, Role
 
 SCHEME: Final = "tcp"
@@ -24,7 +25,10 @@ BUFFER_BYTES = 4 << 20
 
 
 class TcpTransport:
-    """limits: what this end allows. can: what the engines convert. buffer_bytes: socket buffers, each direction."""
+    """limits: what this end allows. can: what the engines convert. streams: of each connection that this end makes.
+
+    buffer_bytes: of each socket, each direction.
+    """
 
     name = SCHEME
 
@@ -33,11 +37,13 @@ class TcpTransport:
         limits: Limits | None = None,
         *,
         can: Set[Conversion] = frozenset(),
+        streams: int = 1,
         buffer_bytes: int = BUFFER_BYTES,
         max_connections: int = 256,
     ) -> None:
         self._limits = limits or Limits()
         self._can = can
+        self._streams = streams
         self._buffer_bytes = buffer_bytes
         self._max_connections = max_connections
 
@@ -55,20 +61,30 @@ class TcpTransport:
             sock.close()
             raise
 
+        joins = Joins()
+
         def session(accepted: socket.socket) -> Session:
-            return Session(self._stream(accepted), self._connection(Role.DECODE, record), sink)
+            return TcpSession(self._stream(accepted), self._connection(Role.DECODE, record), sink, joins)
 
         where = f"{SCHEME}://{format_address(sock.getsockname())}"
         return Listener(sock, where, session, max_connections=self._max_connections)
 
     def connect(self, address: str, record: CompatRecord, *, deadline: float) -> KvSender:
-        sock = self._dial(address, deadline)
-        try:
-            stream = self._stream(sock)
-        except OSError as error:
-            sock.close()
-            raise TransferFailed(f"decode at {address}: {error}") from None
-        return Sender(stream, self._connection(Role.PREFILL, record), deadline=deadline)
+        def stream(before: float) -> Stream:
+            sock = self._dial(address, before)
+            try:
+                return self._stream(sock)
+            except OSError as error:
+                sock.close()
+                raise TransferFailed(f"decode at {address}: {error}") from None
+
+        return TcpSender(
+            stream(deadline),
+            self._connection(Role.PREFILL, record),
+            deadline=deadline,
+            streams=self._streams,
+            another=lambda before: Endpoint(stream(before), self._connection(Role.PREFILL, record)),
+        )
 
     def _stream(self, sock: socket.socket) -> Stream:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

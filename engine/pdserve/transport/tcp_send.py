@@ -51,8 +51,7 @@ class Sender:
     def _greet(self, deadline: float) -> None:
         endpoint = self._endpoint
         try:
-            endpoint.post(endpoint.connection.hello)
-            endpoint.receive(deadline, _nothing, lambda incoming: None)
+            self._open(endpoint, deadline)
             self._greeted(deadline)
         except IncompatiblePeer as error:
             endpoint.give_up(AbortCode.INCOMPATIBLE, error)
@@ -61,6 +60,10 @@ class Sender:
             raise TransferFailed(f"{self._where}: {error}", _code(time.monotonic() > deadline)) from None
         except RemoteProtocolError as error:
             raise TransferFailed(f"{self._where}: {error}", AbortCode.PROTOCOL) from None
+
+    def _open(self, endpoint: Endpoint, deadline: float) -> None:
+        endpoint.post(endpoint.connection.hello)
+        endpoint.receive(deadline, _nothing, lambda incoming: None)
 
     def _greeted(self, deadline: float) -> None:
         """Both HELLOs are said, and fit. May raise PeerGone."""
