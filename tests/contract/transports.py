@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import socket
+import tempfile
+import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from pdserve.transport.base import Transport
+from pdserve.transport.file import FileTransport
 from pdserve.transport.shm import ShmTransport
 from pdserve.transport.tcp import TcpTransport
 from pdwire import Limits
@@ -37,6 +41,17 @@ TRANSPORTS: list[Case] = [
     Case("shm", ShmTransport, lends=True),
     Case("shm-inline", ShmTransport),
 ]
+
+
+def _file(limits: Limits) -> FileTransport:
+    spool = tempfile.TemporaryDirectory(prefix="pdctl-spool-")
+    transport = FileTransport(Path(spool.name), limits)
+    weakref.finalize(transport, spool.cleanup)
+    return transport
+
+
+FILE = Case("file", _file)
+"""Nobody answers a file: it is in those tests alone that need no answer (docs/transports.md)."""
 
 
 def dial(address: str) -> socket.socket:
