@@ -21,7 +21,7 @@ from typing import Final
 from urllib.parse import quote, unquote, urlsplit
 
 from pdserve.transport.base import KvListener, KvSender, KvSink, TransferFailed
-from pdserve.transport.file_receive import Replay, ReplayFailed, log
+from pdserve.transport.file_receive import Replay, ReplayFailed, Stopped, log
 from pdserve.transport.file_send import FileSender
 from pdserve.transport.mapped_file import MappedFile, sweep
 from pdwire import AbortCode, CompatRecord, Connection, Conversion, Limits, RemoteProtocolError, Role, seal
@@ -132,9 +132,9 @@ class FileListener:
         replay = self._replay = Replay(self._connection(), self._sink, self._closing)
         try:
             replay.run(path, self._max_file_bytes)
+        except Stopped:
+            return
         except (ReplayFailed, OSError) as error:
-            if self._closing.is_set():
-                return
             log.warning("%s: %s", path, error)
             with contextlib.suppress(OSError):
                 path.rename(path.with_name(path.name + ".refused"))

@@ -38,6 +38,10 @@ class ReplayFailed(Exception):
     """The file cannot be taken, or not all of it. What it had placed is aborted."""
 
 
+class Stopped(Exception):
+    """There was no time for the rest: the file is as good as before."""
+
+
 class Replay:
     """connection: decode's, at its start. stop: set when there is no time for the rest.
 
@@ -61,7 +65,7 @@ class Replay:
             return True
 
     def run(self, path: Path, max_bytes: int) -> None:
-        """Raises ReplayFailed or OSError."""
+        """Raises ReplayFailed, Stopped or OSError."""
         reason: object = "the file ends in the middle"
         with _opened(path, max_bytes) as fd:
             try:
@@ -69,6 +73,9 @@ class Replay:
             except (KvRefused, RemoteProtocolError, ChecksumMismatch, IncompatiblePeer, OSError) as error:
                 reason = error
                 raise ReplayFailed(str(error)) from None
+            except Stopped as error:
+                reason = error
+                raise
             except Exception as error:
                 log.exception("sink failed on %s", path)
                 reason = "internal error of the receiver"
@@ -80,7 +87,7 @@ class Replay:
         head = memoryview(bytearray(HEAD_BYTES))
         while True:
             if self._stop.is_set():
-                raise RemoteProtocolError("this side closes")
+                raise Stopped("closed by this side")
             if not _read(fd, [head], None):
                 raise RemoteProtocolError("the file ends without BYE")
             incoming = self._connection.begin(head)
