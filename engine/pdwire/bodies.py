@@ -25,6 +25,7 @@ from pdwire.frames import (
     FirstToken,
     Frame,
     Hello,
+    Join,
     Kind,
     Locate,
     Ping,
@@ -45,6 +46,7 @@ _STRIDES = struct.Struct("<QQ")
 _RUN = struct.Struct("<QQ")
 _CHALLENGE = struct.Struct(f"<BB{NONCE_BYTES}s")
 _PROOF = struct.Struct(f"<{SECRET_ID_BYTES}s{NONCE_BYTES}s{DIGEST_BYTES}s{DIGEST_BYTES}s")
+_JOIN = struct.Struct("<16sHH")
 _U64 = (1 << 64) - 1
 
 
@@ -73,6 +75,8 @@ def encode(frame: Frame) -> bytes:
             return strictjson.dump({"code": frame.code, "reason": frame.reason})
         case Credit():
             return _CREDIT.pack(frame.total)
+        case Join():
+            return _JOIN.pack(frame.session, frame.stream, frame.streams)
         case Places():
             return _STRIDES.pack(frame.layer_stride, frame.part_stride) + b"".join(
                 _RUN.pack(*run) for run in frame.runs
@@ -215,6 +219,13 @@ def _proof(request: bytes, body: bytes) -> Proof:
     return Proof(secret_id=secret_id, nonce=nonce, hello=hello, mac=mac)
 
 
+def _join(request: bytes, body: bytes) -> Join:
+    if len(body) != _JOIN.size:
+        raise LocalProtocolError(f"join has a body of {_JOIN.size} bytes: {len(body)}")
+    session, stream, streams = _JOIN.unpack(body)
+    return Join(session=session, stream=stream, streams=streams)
+
+
 def _ping(request: bytes, body: bytes) -> Ping:
     _empty("ping", body)
     return Ping()
@@ -243,4 +254,5 @@ _DECODE: dict[Kind, _Decoder] = {
     Kind.PLACES: _places,
     Kind.CHALLENGE: _challenge,
     Kind.PROOF: _proof,
+    Kind.JOIN: _join,
 }

@@ -41,9 +41,10 @@ class Kind(IntEnum):
     PLACES = 10
     CHALLENGE = 11
     PROOF = 12
+    JOIN = 13
 
 
-CONNECTION_KINDS = frozenset({Kind.HELLO, Kind.CREDIT, Kind.PING, Kind.BYE, Kind.CHALLENGE, Kind.PROOF})
+CONNECTION_KINDS = frozenset({Kind.HELLO, Kind.CREDIT, Kind.PING, Kind.BYE, Kind.CHALLENGE, Kind.PROOF, Kind.JOIN})
 """Kinds that never speak for one request."""
 
 
@@ -320,6 +321,25 @@ class Credit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Join:
+    """This stream is one of several that make a connection; decode repeats what it agrees to.
+
+    session: 16 bytes that prefill has drawn at random, the same on all streams. stream: 0 on the one that carries frames;
+    the others carry pieces of its bodies and nothing else. streams: on stream 0, how many prefill wants and, in the
+    answer, how many there will be; on the others the latter.
+    """
+
+    session: bytes
+    stream: int
+    streams: int
+
+    def __post_init__(self) -> None:
+        request_id(self.session)
+        integer("streams", self.streams, 1, U16)
+        integer("stream", self.stream, 0, self.streams - 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ping:
     """Still here."""
 
@@ -330,7 +350,7 @@ class Bye:
 
 
 RequestFrame: TypeAlias = LayerFrame | FirstToken | Complete | Abort | Locate | Places
-Frame: TypeAlias = Challenge | Proof | Hello | RequestFrame | Credit | Ping | Bye
+Frame: TypeAlias = Challenge | Proof | Hello | Join | RequestFrame | Credit | Ping | Bye
 
 KIND_OF: Mapping[type[Frame], Kind] = {
     Hello: Kind.HELLO,
@@ -345,6 +365,7 @@ KIND_OF: Mapping[type[Frame], Kind] = {
     Places: Kind.PLACES,
     Challenge: Kind.CHALLENGE,
     Proof: Kind.PROOF,
+    Join: Kind.JOIN,
 }
 
 

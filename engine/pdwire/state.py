@@ -77,6 +77,8 @@ CONNECTION: Mapping[ConnectionState, Mapping[Event, ConnectionState]] = {
         (D, Kind.BYE): ConnectionState.CLOSED,
     },
     ConnectionState.OPEN: {
+        (P, Kind.JOIN): ConnectionState.OPEN,
+        (D, Kind.JOIN): ConnectionState.OPEN,
         (P, Kind.LOCATE): ConnectionState.OPEN,
         (D, Kind.PLACES): ConnectionState.OPEN,
         (P, Kind.LAYER): ConnectionState.OPEN,

@@ -192,13 +192,14 @@ def test_an_altered_byte_of_an_encrypted_connection_costs_it_on_both_sides(offse
             time.sleep(0.01)
 
 
+@pytest.mark.parametrize("streams", [1, 4])
 @pytest.mark.parametrize(("pieces_out", "pieces_in"), [(1, 1), (3000, 7), (5, 1100)])
-def test_large_frames_arrive_exactly_through_encryption(pieces_out: int, pieces_in: int) -> None:
+def test_large_frames_arrive_exactly_through_encryption(pieces_out: int, pieces_in: int, streams: int) -> None:
+    encrypted = TransportSecurity(Security.ENCRYPTED, lambda: [SECRET])
     with Listening("tcp", security=Security.ENCRYPTED) as decode:
         decode.sink.pieces = pieces_in
-        sender = transport("tcp", SECRET, security=Security.ENCRYPTED, limits=Limits()).connect(
-            decode.address, PREFILL, deadline=soon()
-        )
+        prefill = TcpTransport(security=encrypted, streams=streams)
+        sender = prefill.connect(decode.address, PREFILL, deadline=soon())
         frame = layer_frame(request_id(1), count=8192)
         body = memoryview((BODY * (1 + frame.body_bytes // len(BODY)))[: frame.body_bytes])
         step = -(-len(body) // pieces_out)

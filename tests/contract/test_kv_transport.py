@@ -15,7 +15,7 @@ import psutil
 import pytest
 from tests.contract.bad_link import BadLink
 from tests.contract.kv_sink import Sink, require_all_tokens, soon
-from tests.contract.transports import TRANSPORTS, Case, dial, mute_server
+from tests.contract.transports import FILE, TRANSPORTS, Case, dial, mute_server
 from tests.kv_examples import DECODE, PREFILL, layer_frame, request_id
 
 from pdserve.transport.base import KvListener, KvRefused, KvSender, TransferFailed
@@ -41,6 +41,14 @@ QUICK = Limits(hello_s=0.5, frame_s=0.5, idle_s=0.6, request_s=0.5, complete_s=0
 def make(request: pytest.FixtureRequest) -> Case:
     case: Case = request.param
     return case
+
+
+@pytest.fixture(params=[*TRANSPORTS, FILE], ids=lambda case: case.name)
+def any_pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
+    """Over files too, where nobody answers: what arrives arrives after `finish`."""
+    pair = Pair(request.param)
+    yield pair
+    pair.close()
 
 
 @pytest.fixture(params=[case for case in TRANSPORTS if case.link], ids=lambda case: case.name)
@@ -118,30 +126,33 @@ def finish(sender: KvSender, request: bytes, tokens: int = 40) -> None:
 # What arrives.
 
 
-def test_bytes_arrive_exactly_and_the_first_token_follows_them(pair: Pair) -> None:
-    sender, request = pair.connect(), request_id(1)
+def test_bytes_arrive_exactly_and_the_first_token_follows_them(any_pair: Pair) -> None:
+    sender, request = any_pair.connect(), request_id(1)
     assert sender.alive
-    pair.sink.finishing = require_all_tokens(pair.sink)
+    any_pair.sink.finishing = require_all_tokens(any_pair.sink)
     push_all(sender, request)
     done = FirstToken(
         request=request, token=42, prompt_tokens=40, logprob=-0.25, finish_reason="stop", meta={"ms": 1.5}
     )
     sender.finish(done, deadline=soon())
-    assert pair.sink.done[request] == done
-    assert len(pair.sink.bodies) == 3 * PREFILL.layers
-    for (_, layer, first), body in pair.sink.bodies.items():
+    any_pair.sink.wait(lambda: any_pair.sink.done)
+    assert any_pair.sink.done[request] == done
+    assert len(any_pair.sink.bodies) == 3 * PREFILL.layers
+    for (_, layer, first), body in any_pair.sink.bodies.items():
         assert body == body_of(layer_frame(request, layer, first, len(body) // 1024))
-    assert not pair.sink.gone
+    assert not any_pair.sink.gone
 
 
 @pytest.mark.parametrize(("pieces_out", "pieces_in"), [(1, 1), (1, 700), (1500, 7), (13, 1100)])
-def test_a_large_frame_is_gathered_and_scattered(pair: Pair, pieces_out: int, pieces_in: int) -> None:
-    pair.sink.pieces, pair.sink.tokens = pieces_in, 8192
+def test_a_large_frame_is_gathered_and_scattered(any_pair: Pair, pieces_out: int, pieces_in: int) -> None:
+    any_pair.sink.pieces, any_pair.sink.tokens = pieces_in, 8192
     frame = layer_frame(request_id(1), count=8192)
     assert frame.body_bytes == 8 << 20
-    push(pair.connect(), frame, pieces=pieces_out)
-    pair.sink.wait(lambda: pair.sink.bodies)
-    assert pair.sink.bodies[frame.request, 0, 0] == body_of(frame)
+    sender = any_pair.connect()
+    push(sender, frame, pieces=pieces_out)
+    finish(sender, frame.request, 8192)
+    any_pair.sink.wait(lambda: any_pair.sink.bodies)
+    assert any_pair.sink.bodies[frame.request, 0, 0] == body_of(frame)
 
 
 def test_more_bytes_than_the_credit_window_go_through(make: Case) -> None:
@@ -156,9 +167,9 @@ def test_more_bytes_than_the_credit_window_go_through(make: Case) -> None:
         pair.close()
 
 
-def test_many_requests_share_one_connection_from_many_threads(pair: Pair) -> None:
-    sender = pair.connect()
-    pair.sink.finishing = require_all_tokens(pair.sink)
+def test_many_requests_share_one_connection_from_many_threads(any_pair: Pair) -> None:
+    sender = any_pair.connect()
+    any_pair.sink.finishing = require_all_tokens(any_pair.sink)
 
     def one(number: int) -> None:
         push_all(sender, request_id(number))
@@ -166,31 +177,33 @@ def test_many_requests_share_one_connection_from_many_threads(pair: Pair) -> Non
 
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(one, range(1, 65), timeout=60))
-    assert set(pair.sink.done) == {request_id(number) for number in range(1, 65)}
-    assert len(pair.sink.bodies) == 64 * 3 * PREFILL.layers
-    for (request, layer, first), body in pair.sink.bodies.items():
+    any_pair.sink.wait(lambda: len(any_pair.sink.done) == 64)
+    assert set(any_pair.sink.done) == {request_id(number) for number in range(1, 65)}
+    assert len(any_pair.sink.bodies) == 64 * 3 * PREFILL.layers
+    for (request, layer, first), body in any_pair.sink.bodies.items():
         assert body == body_of(layer_frame(request, layer, first, len(body) // 1024))
-    assert not pair.sink.gone
+    assert not any_pair.sink.gone
 
 
-def test_a_resent_frame_lands_again(pair: Pair) -> None:
-    sender, frame = pair.connect(), layer_frame(request_id(1))
+def test_a_resent_frame_lands_again(any_pair: Pair) -> None:
+    sender, frame = any_pair.connect(), layer_frame(request_id(1))
     push(sender, frame)
     push(sender, frame)
-    pair.sink.wait(lambda: pair.sink.landings[frame.request, 0, 0] == 2)
-    assert pair.sink.bodies[frame.request, 0, 0] == body_of(frame)
+    finish(sender, frame.request, 16)
+    any_pair.sink.wait(lambda: any_pair.sink.landings[frame.request, 0, 0] == 2)
+    assert any_pair.sink.bodies[frame.request, 0, 0] == body_of(frame)
 
 
-def test_two_prefills_feed_one_decode(pair: Pair) -> None:
+def test_two_prefills_feed_one_decode(any_pair: Pair) -> None:
     for number in (1, 2):
-        sender = pair.connect()
+        sender = any_pair.connect()
         push_all(sender, request_id(number))
         finish(sender, request_id(number))
-    assert len(pair.sink.done) == 2
+    any_pair.sink.wait(lambda: len(any_pair.sink.done) == 2)
 
 
-def test_each_side_knows_the_other(pair: Pair) -> None:
-    assert pair.connect().peer == DECODE
+def test_each_side_knows_the_other(any_pair: Pair) -> None:
+    assert any_pair.connect().peer == DECODE
 
 
 # What is refused.
@@ -277,8 +290,8 @@ def test_a_sink_that_fails_costs_its_request_and_no_more(pair: Pair, caplog: pyt
 
 
 @pytest.mark.parametrize("change", [{"layer": 4}, {"dtype": DType.BFLOAT16}, {"kv_heads": 4}, {"head_dim": 32}])
-def test_a_frame_outside_the_negotiated_shape_is_not_sent(pair: Pair, change: dict[str, int]) -> None:
-    sender = pair.connect()
+def test_a_frame_outside_the_negotiated_shape_is_not_sent(any_pair: Pair, change: dict[str, int]) -> None:
+    sender = any_pair.connect()
     frame = replace(layer_frame(request_id(1)), **change)
     with pytest.raises(TransferFailed, match="negotiated"):
         push(sender, frame)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import socket
+import tempfile
+import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from pdserve.transport.base import Transport
 from pdserve.transport.fake import FakeTransport
+from pdserve.transport.file import FileTransport
 from pdserve.transport.security import TransportSecurity
 from pdserve.transport.shm import ShmTransport
 from pdserve.transport.tcp import TcpTransport
@@ -22,15 +26,12 @@ ENCRYPTED = TransportSecurity(Security.ENCRYPTED, lambda: [SECRET])
 
 @dataclass(frozen=True)
 class Case:
-    """lends: its sink lends its memory. readable: frames can be told apart on the wire.
-
-    link: `BadLink` can stand between its two ends and find the frame that it is to damage.
-    """
+    """lends: its sink lends its memory. link: `BadLink` can stand between its two ends, and read what crosses."""
 
     name: str
     transport: Callable[[Limits], Transport]
     lends: bool = False
-    readable: bool = True
+    link: bool = False
 
     def __call__(self, limits: Limits) -> Transport:
         return self.transport(limits)
@@ -39,19 +40,27 @@ class Case:
     def scheme(self) -> str:
         return self.transport(Limits()).name
 
-    @property
-    def link(self) -> bool:
-        return self.scheme in ("tcp", "fake") and self.readable
-
 
 TRANSPORTS: list[Case] = [
-    Case("tcp", TcpTransport),
+    Case("tcp", TcpTransport, link=True),
+    Case("tcp-4-streams", lambda limits: TcpTransport(limits, streams=4)),
     Case("shm", ShmTransport, lends=True),
     Case("shm-inline", ShmTransport),
-    Case("fake", FakeTransport),
-    Case("tcp-authenticated", lambda limits: TcpTransport(limits, security=AUTHENTICATED)),
-    Case("tcp-encrypted", lambda limits: TcpTransport(limits, security=ENCRYPTED), readable=False),
+    Case("fake", FakeTransport, link=True),
+    Case("tcp-authenticated", lambda limits: TcpTransport(limits, security=AUTHENTICATED), link=True),
+    Case("tcp-encrypted", lambda limits: TcpTransport(limits, security=ENCRYPTED)),
 ]
+
+
+def _file(limits: Limits) -> FileTransport:
+    spool = tempfile.TemporaryDirectory(prefix="pdctl-spool-")
+    transport = FileTransport(Path(spool.name), limits)
+    weakref.finalize(transport, spool.cleanup)
+    return transport
+
+
+FILE = Case("file", _file)
+"""Nobody answers a file: it is in those tests alone that need no answer (docs/transports.md)."""
 
 
 def dial(address: str) -> socket.socket:

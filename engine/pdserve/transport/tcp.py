@@ -1,4 +1,4 @@
-"""KV over TCP: one connection for each pair, any number of requests and threads on it.
+"""KV over TCP: one connection for each pair, of one or several streams, any number of requests and threads on it.
 
 Frames go out with one gathered write from the caller's own buffers and come in straight into the sink's, checksummed
 piece by piece on the way. Credits of pdwire are the back-pressure; its Limits are the deadlines.
@@ -14,10 +14,11 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from pdserve.transport.base import KvListener, KvSender, KvSink, TransferFailed
+from pdserve.transport.endpoint import Endpoint
 from pdserve.transport.security import Guard, TransportSecurity
 from pdserve.transport.stream import Stream, format_address, size_buffers
+from pdserve.transport.tcp_join import Joins, TcpSender, TcpSession
 from pdserve.transport.tcp_receive import Listener, Session
-from pdserve.transport.tcp_send import Sender
 from pdwire import AbortCode, CompatRecord, Connection, Conversion, Limits, Role
 
 SCHEME: Final = "tcp"
@@ -27,7 +28,7 @@ BUFFER_BYTES = 4 << 20
 class TcpTransport:
     """limits: what this end allows. can: what the engines convert. security: None where nobody has to prove anything.
 
-    buffer_bytes: of the socket, each direction.
+    streams: of each connection that this end makes. buffer_bytes: of each socket, each direction.
     """
 
     name = SCHEME
@@ -38,12 +39,14 @@ class TcpTransport:
         *,
         can: Set[Conversion] = frozenset(),
         security: TransportSecurity | None = None,
+        streams: int = 1,
         buffer_bytes: int = BUFFER_BYTES,
         max_connections: int = 256,
     ) -> None:
         self._limits = limits or Limits()
         self._can = can
         self._security = security
+        self._streams = streams
         self._buffer_bytes = buffer_bytes
         self._max_connections = max_connections
 
@@ -61,22 +64,33 @@ class TcpTransport:
             sock.close()
             raise
 
+        joins = Joins()
+
         def session(accepted: socket.socket) -> Session:
             guard = self._guard()
-            return Session(self._stream(accepted, guard), self._connection(Role.DECODE, record, guard), sink)
+            connection = self._connection(Role.DECODE, record, guard)
+            return TcpSession(self._stream(accepted, guard), connection, sink, joins)
 
         where = f"{SCHEME}://{format_address(sock.getsockname())}"
         return Listener(sock, where, session, max_connections=self._max_connections)
 
     def connect(self, address: str, record: CompatRecord, *, deadline: float) -> KvSender:
-        sock = self._dial(address, deadline)
-        try:
+        def another(before: float) -> tuple[Stream, Connection]:
             guard = self._guard()
-            stream = self._stream(sock, guard)
-        except OSError as error:
-            sock.close()
-            raise TransferFailed(f"decode at {address}: {error}") from None
-        return Sender(stream, self._connection(Role.PREFILL, record, guard), deadline=deadline)
+            sock = self._dial(address, before)
+            try:
+                stream = self._stream(sock, guard)
+            except OSError as error:
+                sock.close()
+                raise TransferFailed(f"decode at {address}: {error}") from None
+            return stream, self._connection(Role.PREFILL, record, guard)
+
+        return TcpSender(
+            *another(deadline),
+            deadline=deadline,
+            streams=self._streams,
+            another=lambda before: Endpoint(*another(before)),
+        )
 
     def _guard(self) -> Guard | None:
         return None if self._security is None else self._security.begin()

@@ -52,7 +52,7 @@ class Sender:
     def _greet(self, deadline: float) -> None:
         endpoint = self._endpoint
         try:
-            endpoint.open(deadline, lambda incoming: None)
+            self._open(endpoint, deadline)
             self._greeted(deadline)
         except IncompatiblePeer as error:
             endpoint.give_up(AbortCode.INCOMPATIBLE, error)
@@ -66,6 +66,9 @@ class Sender:
         except RemoteProtocolError as error:
             endpoint.give_up(AbortCode.of(error), error)
             raise TransferFailed(f"{self._where}: {error}", AbortCode.of(error)) from None
+
+    def _open(self, endpoint: Endpoint, deadline: float) -> None:
+        endpoint.open(deadline, lambda incoming: None)
 
     def _greeted(self, deadline: float) -> None:
         """Both HELLOs are said, and fit. May raise PeerGone."""
