@@ -31,6 +31,7 @@ from pdserve.ledger import Held, HoldState
 from pdserve.logs import log
 from pdserve.metrics import DecodeMetrics
 from pdserve.model import LoadedModel
+from pdserve.transfers import TransferLog
 from pdserve.transport.base import KvRefused
 
 
@@ -51,6 +52,7 @@ class DecodeEngine:
         self._model = model
         self._cache = cache
         self._receiver = receiver
+        self.transfers = TransferLog()
         self._metrics = metrics
         self._max_running = max_running
         self._max_waiting = max_waiting
@@ -161,14 +163,14 @@ class DecodeEngine:
     # The transport's news
 
     def _transfer_settled(self, reservation: Reservation) -> None:
+        self.transfers.settled(reservation)
         with self._changed:
             known = self._requests.get(reservation.request)
             if known is None:
                 return
             figures = reservation.figures
-            self._metrics.transfer(
-                figures.bytes, figures.frames, figures.settled_at - figures.first_frame_at, reservation.failure
-            )
+            seconds = figures.settled_at - figures.first_frame_at
+            self._metrics.transfer(figures.bytes, figures.frames, seconds, reservation.failure, figures.resent)
             self._fail_if_broken(known)
             self._changed.notify()
 

@@ -24,10 +24,11 @@ from pdwire import FirstToken, LayerFrame, LocalProtocolError, Places
 
 @dataclass
 class TransferFigures:
-    """What crossed. Times: `time.monotonic()` seconds, 0 before the event."""
+    """What crossed. resent: frames whose tokens had all landed before. Times: `time.monotonic()` seconds, 0 before the event."""
 
     frames: int = 0
     bytes: int = 0
+    resent: int = 0
     first_frame_at: float = 0.0
     settled_at: float = 0.0
 
@@ -142,7 +143,9 @@ class KvReceiver:
                 raise KvRefused(f"{frame}: landed without being placed")
             self._landing.land(reservation.table, frame)
             reservation.writing = None
-            reservation.coverage[frame.layer].add(frame.first_token, frame.end_token)
+            coverage = reservation.coverage[frame.layer]
+            reservation.figures.resent += coverage.holds(frame.first_token, frame.end_token)
+            coverage.add(frame.first_token, frame.end_token)
             reservation.figures.frames += 1
             reservation.figures.bytes += frame.body_bytes
             self._drop_if_idle(reservation)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,32 @@ def test_no_secret_is_in_a_command_line_or_readable_by_others(running: Operator)
         assert secret not in Path(f"/proc/{each.pid}/cmdline").read_text(encoding="utf-8")
     for log in (root / "logs").iterdir():
         assert secret not in log.read_text(encoding="utf-8")
+
+
+def test_a_capture_of_the_running_pair_is_whole_private_and_can_be_inspected(running: Operator, tmp_path: Path) -> None:
+    endpoint, file = running.status()["endpoint"], tmp_path / "captured.kv"
+    with ThreadPoolExecutor(1) as thread:
+        capturing = thread.submit(running.pdctl, "kv", "capture", str(file), "--transfers", "2", "--seconds", "120")
+        while not file.exists() or not file.stat().st_size:
+            assert not capturing.done(), capturing.result().stderr
+            time.sleep(0.1)
+        for _ in range(2):
+            _complete(endpoint)
+        done = capturing.result(LONG_S)
+    assert done.returncode == 0, done.stderr
+    assert file.stat().st_mode & 0o777 == 0o600
+    inspected = running.pdctl("kv", "inspect", str(file))
+    assert inspected.returncode == 0, inspected.stdout
+    assert "2 requests; every frame verified, every shape as agreed" in inspected.stdout
+    again = running.pdctl("kv", "capture", str(file))
+    assert again.returncode == 2 and "exists already" in again.stderr
+    damaged = bytearray(file.read_bytes())
+    damaged[5000] ^= 1
+    file.write_bytes(damaged)
+    spoiled = running.pdctl("kv", "inspect", "-q", str(file))
+    assert spoiled.returncode == 1 and "FAULT checksum is" in spoiled.stdout
+    live = running.pdctl("kv", "inspect", "--live")
+    assert live.returncode == 0 and live.stdout.count("whole and verified") >= 2
 
 
 def test_the_engines_serve_nobody_who_does_not_hold_the_secret(running: Operator) -> None:

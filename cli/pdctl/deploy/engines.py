@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import httpx
@@ -38,6 +39,22 @@ class Engines:
         if response.status_code != 200 or not isinstance(answer, dict):
             raise self._silent(role, f"HTTP {response.status_code}: {answer}")
         return answer
+
+    def stream(
+        self, role: Literal["prefill", "decode"], path: str, body: dict[str, Any], within_s: float
+    ) -> Iterator[bytes]:
+        """The body of the answer, piece by piece as it comes. within_s: between two pieces. Raises PdError."""
+        url = self._snapshot.record.unit(role).url
+        try:
+            with (
+                self._client() as client,
+                client.stream("POST", url + path, json=body, timeout=httpx.Timeout(within_s)) as response,
+            ):
+                if response.status_code != 200:
+                    raise self._silent(role, f"HTTP {response.status_code}: {response.read().decode(errors='replace')}")
+                yield from response.iter_raw()
+        except httpx.HTTPError as error:
+            raise self._silent(role, str(error) or type(error).__name__) from error
 
     def _client(self) -> httpx.Client:
         return httpx.Client(auth=ControlAuth(self._secret), trust_env=False, timeout=_ANSWER_WITHIN_S)

@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from pdserve.transport.segment import Segment
-from pdwire import AbortCode, CompatRecord, FirstToken, LayerFrame, Places
+from pdwire import AbortCode, CompatRecord, FirstToken, Hello, LayerFrame, Places
 
 
 class KvRefused(Exception):
@@ -81,6 +81,15 @@ class LendingSink(KvSink, Protocol):
 
     def lend(self, request: bytes) -> Places:
         """Where in the segment all of the request's KV goes. Raises KvRefused."""
+        ...
+
+
+@runtime_checkable
+class GreetedSink(KvSink, Protocol):
+    """A sink that wants to know who connects: an optional power."""
+
+    def greeted(self, hello: Hello) -> None:
+        """What a prefill process says of itself. The two fit, and where there is a secret it has proved itself."""
         ...
 
 

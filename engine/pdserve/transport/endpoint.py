@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
+from pdserve.transport.meter import METER
 from pdserve.transport.stream import IN_A_FRAME, PeerGone, Stream
 from pdwire import (
     CONNECTION,
@@ -144,13 +145,17 @@ class Endpoint:
 
     def _reserve_credit(self, size: int, deadline: float, unless: Callable[[], None]) -> None:
         """So that threads that wait for their turn to write do not all count on the same credit."""
+        began = None
         with self.lock:
             while True:
                 self._check_alive()
                 unless()
                 if self.connection.credit - self._reserved >= size:
                     self._reserved += size
+                    if began is not None:
+                        METER.waited_for_credit(time.monotonic() - began)
                     return
+                began = began or time.monotonic()
                 left = deadline - time.monotonic()
                 if left <= 0:
                     raise Late("the peer gave no credit")

@@ -15,8 +15,9 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from pdserve.transport.base import KvRefused, KvSink
+from pdserve.transport.base import GreetedSink, KvRefused, KvSink
 from pdserve.transport.endpoint import LINGER_S, Endpoint
+from pdserve.transport.meter import METER
 from pdserve.transport.stream import PeerGone, Stream
 from pdwire import (
     Abort,
@@ -92,6 +93,8 @@ class Session:
             log.exception("%s: connection given up", endpoint.stream.peer)
             endpoint.give_up(AbortCode.INTERNAL, "internal error of the receiver")
         finally:
+            if endpoint.connection.handshake is not None and endpoint.connection.peer is None:
+                METER.refused_a_stranger()
             self._finish()
 
     def _finish(self) -> None:
@@ -112,11 +115,14 @@ class Session:
     def _serve(self) -> None:
         endpoint = self._endpoint
         endpoint.open(time.monotonic() + endpoint.connection.limits.hello_s, self._place)
+        if isinstance(self._sink, GreetedSink) and endpoint.connection.peer is not None:
+            self._sink.greeted(endpoint.connection.peer)
         self._greeted()
         while True:
             try:
                 self._hear(endpoint.receive(None, self._tick, self._place))
             except ChecksumMismatch as error:
+                METER.checksum_failed()
                 if self._busy != error.frame.request:
                     raise
                 log.warning("%s: %s", endpoint.stream.peer, error)
