@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from enum import StrEnum
@@ -58,7 +58,10 @@ _FINAL = ("bad_request", "too_long")
 
 @dataclass
 class Attempt:
-    """prefill None: decode computes the prompt itself. transfer: filled when prefill has reported."""
+    """prefill None: decode computes the prompt itself. reserved: called when decode has taken the request.
+
+    transfer: filled when prefill has reported.
+    """
 
     peers: Peers
     decode: PoolMember
@@ -66,6 +69,7 @@ class Attempt:
     token_ids: list[int]
     max_tokens: int
     sampling: Sampling
+    reserved: Callable[[], None]
     transfer: PrefillFigures | None = None
 
     def __post_init__(self) -> None:
@@ -80,6 +84,7 @@ class Attempt:
         """
         with self.decode.working():
             ticket = await self._reserve(expires)
+            self.reserved()
             legs = [asyncio.create_task(self._generate())]
             if self.prefill is not None:
                 legs.append(asyncio.create_task(self._prefill(self.prefill, ticket, expires)))

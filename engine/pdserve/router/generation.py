@@ -106,7 +106,6 @@ class Generation:
             assert chosen is not None  # a pool has at least one peer
             decode, prefill = chosen, fleet.prefill.pick(self._excluded)  # type: ignore[assignment]
         figures = self.figures
-        figures.attempts += 1
         figures.path = "recompute" if prefill is None else "split"
         figures.prefill = None if prefill is None else prefill.name
         figures.decode, figures.transfer = decode.name, None
@@ -117,6 +116,7 @@ class Generation:
             token_ids=ask.prompt + self._answer,
             max_tokens=ask.max_tokens - len(self._answer),
             sampling=ask.sampling,
+            reserved=self._count,
         )
 
     async def _within_deadline(self, attempt: Attempt) -> AsyncGenerator[int, None]:
@@ -137,6 +137,10 @@ class Generation:
                     self._note(token)
                     yield token
         self.figures.transfer = attempt.transfer
+
+    def _count(self) -> None:
+        """Looking whether decode is back is no attempt: one begins when decode has taken the request."""
+        self.figures.attempts += 1
 
     def _note(self, token: int) -> None:
         now = time.monotonic()

@@ -1,0 +1,136 @@
+"""One request across failures: what is tried next, what is counted, and how it ends when the router stops.
+
+The peers are HTTP servers of the test's own on loopback; the router's side is whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import pytest
+
+pytest.importorskip("httpx")
+
+from pdserve.config import Peer
+from pdserve.metrics import RouterMetrics
+from pdserve.router.generation import Ask, Fleet, Generation, GenerationFailed
+from pdserve.router.peers import Peers
+from pdserve.router.pool import Pool
+from pdserve.sampling import Sampling
+
+Reply = Callable[[str, dict[str, object], asyncio.StreamWriter], Awaitable[None]]
+
+
+@dataclass
+class Node:
+    """A peer on a port of its own that answers as `reply` says and notes the paths it was asked for."""
+
+    reply: Reply
+    port: int = 0
+    asked: list[str] = field(default_factory=list)
+    _server: asyncio.Server | None = None
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+
+    async def start(self) -> None:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def stop(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            self._server = None
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        try:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+            length = next((int(line[15:]) for line in head.split("\r\n") if line.startswith("content-length:")), 0)
+            body = json.loads(await reader.readexactly(length) or b"{}")
+            path = head.split(" ")[1]
+            self.asked.append(path)
+            await self.reply(path, body, writer)
+        except (asyncio.CancelledError, ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            self._tasks.discard(task)
+            writer.close()
+
+
+def answer(writer: asyncio.StreamWriter, value: object, status: int = 200) -> None:
+    body = json.dumps(value).encode()
+    writer.write(b"HTTP/1.1 %d X\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%s" % (status, len(body), body))
+
+
+def open_stream(writer: asyncio.StreamWriter, *lines: object) -> None:
+    """Of a response that ends with its connection."""
+    writer.write(b"HTTP/1.1 200 X\r\nconnection: close\r\n\r\n")
+    writer.write(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+
+
+async def whole_decode(path: str, body: dict[str, object], writer: asyncio.StreamWriter) -> None:
+    """Recomputes at once; on a pair, waits for KV that this test's prefill never sends."""
+    if path == "/v1/reserve":
+        answer(writer, {"ticket": {"request_id": body["request_id"], "address": "127.0.0.1:1", "prompt_tokens": 2}})
+    elif path == "/v1/generate" and body["recompute"]:
+        open_stream(writer, {"token_ids": [5]}, {"token_ids": [6]}, {"finish_reason": "length"})
+    elif path == "/v1/generate":
+        await asyncio.sleep(60)
+    else:
+        answer(writer, {"aborted": True})
+    await writer.drain()
+
+
+async def silent(path: str, body: dict[str, object], writer: asyncio.StreamWriter) -> None:
+    """As a stopped process: the kernel takes the connection, nobody answers."""
+    await asyncio.sleep(60)
+
+
+@asynccontextmanager
+async def fleet_of(prefill: Node, decode: Node) -> AsyncIterator[Fleet]:
+    peers = Peers({})
+    await prefill.start()
+    await decode.start()
+    try:
+        yield Fleet(
+            prefill=Pool([Peer(name="p0", url=f"http://127.0.0.1:{prefill.port}")]),
+            decode=Pool([Peer(name="d0", url=f"http://127.0.0.1:{decode.port}")]),
+            peers=peers,
+            metrics=RouterMetrics(),
+            layers=1,
+            eos_ids=frozenset({0}),
+        )
+    finally:
+        await peers.close()
+        await prefill.stop()
+        await decode.stop()
+
+
+def ask(patience_s: float) -> Ask:
+    return Ask([1, 2], 2, Sampling(temperature=0.0), patience_s)
+
+
+async def all_of(tokens: AsyncGenerator[int, None]) -> list[int]:
+    return [token async for token in tokens]
+
+
+def test_waiting_for_a_decode_that_is_gone_is_not_counted_as_attempts() -> None:
+    async def scenario() -> None:
+        decode = Node(whole_decode)
+        async with fleet_of(Node(silent), decode) as fleet:
+            await decode.stop()
+            generation = Generation(ask(1.0), fleet)
+            with pytest.raises(GenerationFailed) as failure:
+                await all_of(generation.tokens())
+            assert failure.value.code == "deadline"
+            assert generation.figures.attempts == 0
+
+    asyncio.run(asyncio.wait_for(scenario(), 20))
