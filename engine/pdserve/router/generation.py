@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pdserve.logs import log
@@ -45,7 +45,7 @@ class Ask:
 
 @dataclass(frozen=True)
 class Fleet:
-    """What every generation needs of the router. eos_ids: of the model."""
+    """What every generation needs of the router. eos_ids: of the model. live: those under way."""
 
     prefill: Pool
     decode: Pool
@@ -53,6 +53,12 @@ class Fleet:
     metrics: RouterMetrics
     layers: int
     eos_ids: frozenset[int]
+    live: set[Generation] = field(default_factory=set)
+
+    def stop(self) -> None:
+        """The router ends: every generation under way fails with `shutting_down`, now."""
+        for generation in self.live:
+            generation.stop()
 
 
 class Generation:
@@ -70,11 +76,29 @@ class Generation:
         self.finish_reason = "length"
         self.figures = RequestFigures(len(ask.prompt), fleet.layers)
         self._expires = self.figures.arrived + ask.patience_s
+        self._stopped = False
+        self._waiting: asyncio.Timeout | None = None
+
+    def stop(self) -> None:
+        """`tokens` fails with `shutting_down` in place of its next token."""
+        self._stopped = True
+        if self._waiting is not None:
+            self._waiting.reschedule(asyncio.get_running_loop().time())
 
     async def tokens(self) -> AsyncGenerator[int, None]:
         """Raises GenerationFailed."""
+        self._fleet.live.add(self)
+        try:
+            async with aclosing(self._tokens()) as tokens:
+                async for token in tokens:
+                    yield token
+        finally:
+            self._fleet.live.discard(self)
+
+    async def _tokens(self) -> AsyncGenerator[int, None]:
         last: AttemptFailed | None = None
         while not self._complete():
+            self._check_not_stopped()
             attempt = self._next_attempt()
             try:
                 async with aclosing(self._within_deadline(attempt)) as stream:
@@ -82,6 +106,7 @@ class Generation:
                         yield token
                 return
             except TimeoutError:
+                self._check_not_stopped()
                 why = f"; the last failure: {last}" if last else ""
                 message = f"no token for {self._ask.patience_s:g} s (waiting for {self._waiting_for(attempt)}){why}"
                 raise GenerationFailed(504, "deadline", message) from None
@@ -89,6 +114,10 @@ class Generation:
                 last = failure
                 self._learn(attempt, failure)
                 await self._pause(failure)
+
+    def _check_not_stopped(self) -> None:
+        if self._stopped:
+            raise GenerationFailed(503, "shutting_down", "this router is shutting down; send the request again")
 
     def _complete(self) -> bool:
         """A stream may break between its last token and the line that says why it was the last."""
@@ -124,8 +153,12 @@ class Generation:
         begun = False
         async with aclosing(attempt.events(self._expires)) as events:
             while True:
-                async with asyncio.timeout(max(0.0, self._expires - time.monotonic())):
-                    event = await anext(events)
+                self._check_not_stopped()
+                try:
+                    async with asyncio.timeout(max(0.0, self._expires - time.monotonic())) as self._waiting:
+                        event = await anext(events)
+                finally:
+                    self._waiting = None
                 if isinstance(event, StreamEnd):
                     self.finish_reason = event.finish_reason
                     break

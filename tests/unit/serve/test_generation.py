@@ -7,20 +7,35 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
+import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import pytest
 
-pytest.importorskip("httpx")
+pytest.importorskip("starlette")
+
+import httpx
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from pdserve.config import Peer
+from pdserve.http_json import ClosingStream
+from pdserve.http_server import Lifecycle, _serve
 from pdserve.metrics import RouterMetrics
+from pdserve.openai_api.answer import Answer
+from pdserve.openai_api.shapes import CompletionShape
 from pdserve.router.generation import Ask, Fleet, Generation, GenerationFailed
 from pdserve.router.peers import Peers
 from pdserve.router.pool import Pool
 from pdserve.sampling import Sampling
+from pdserve.text.answer_text import AnswerText
 
 Reply = Callable[[str, dict[str, object], asyncio.StreamWriter], Awaitable[None]]
 
@@ -132,5 +147,59 @@ def test_waiting_for_a_decode_that_is_gone_is_not_counted_as_attempts() -> None:
                 await all_of(generation.tokens())
             assert failure.value.code == "deadline"
             assert generation.figures.attempts == 0
+
+    asyncio.run(asyncio.wait_for(scenario(), 20))
+
+
+async def endless_decode(path: str, body: dict[str, object], writer: asyncio.StreamWriter) -> None:
+    """One token, then nothing more."""
+    if path == "/v1/generate":
+        open_stream(writer, {"token_ids": [5]})
+        await writer.drain()
+        await asyncio.sleep(60)
+    await whole_decode(path, body, writer)
+
+
+def sse_app(fleet: Fleet) -> ASGIApp:
+    """Streams one answer as the router's own endpoint does."""
+
+    async def stream(_: Request) -> Response:
+        shape = CompletionShape("cmpl-1", 1, "m")
+        made = Answer(Generation(ask(30.0), fleet), AnswerText(lambda ids: "x" * len(ids), [1, 2], []), shape)
+        return ClosingStream(made.events(), media_type="text/event-stream")
+
+    return Starlette(routes=[Route("/", stream)])
+
+
+def test_a_stream_cut_by_a_stop_of_the_router_ends_with_an_error_that_says_so() -> None:
+    async def scenario() -> None:
+        async with fleet_of(Node(silent), Node(endless_decode)) as fleet:
+            lifecycle = Lifecycle(lambda: None, lambda: bool(fleet.live), 0.1, fleet.stop)
+            bound = socket.create_server(("127.0.0.1", 0))
+            url = f"http://127.0.0.1:{bound.getsockname()[1]}/"
+            serving = asyncio.create_task(_serve(sse_app(fleet), bound, lifecycle))
+            async with httpx.AsyncClient(trust_env=False, timeout=10) as client, client.stream("GET", url) as response:
+                lines = response.aiter_lines()
+                assert '"text":"x"' in await anext(lines)
+                os.kill(os.getpid(), signal.SIGTERM)
+                rest = [line async for line in lines if line]
+            await serving
+            (last,) = rest
+            assert json.loads(last.removeprefix("data: "))["error"]["code"] == "shutting_down"
+            assert not fleet.live
+
+    asyncio.run(asyncio.wait_for(scenario(), 20))
+
+
+def test_a_request_that_waits_for_its_first_token_is_told_of_the_stop_at_once() -> None:
+    async def scenario() -> None:
+        async with fleet_of(Node(silent), Node(whole_decode)) as fleet:
+            waiting = asyncio.create_task(all_of(Generation(ask(30.0), fleet).tokens()))
+            while not fleet.live:
+                await asyncio.sleep(0.01)
+            fleet.stop()
+            with pytest.raises(GenerationFailed) as failure:
+                await asyncio.wait_for(waiting, 3)
+            assert (failure.value.status, failure.value.code) == (503, "shutting_down")
 
     asyncio.run(asyncio.wait_for(scenario(), 20))
