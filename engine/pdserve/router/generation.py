@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from pdserve.logs import log
 from pdserve.metrics import RouterMetrics
-from pdserve.router.attempt import Attempt, AttemptFailed, Blame
+from pdserve.router.attempt import SILENT, Attempt, AttemptFailed, Blame
 from pdserve.router.figures import RequestFigures
 from pdserve.router.peers import Peers, StreamEnd
 from pdserve.router.pool import Pool, PoolMember
@@ -21,6 +21,8 @@ from pdserve.sampling import Sampling
 _RETRY_SECONDS = 0.2
 # A peer that answers and fails again and again will not get better inside one request.
 _MAX_ANSWERED_FAILURES = 4
+# What a look at a peer's health may cost a request that has another way to go.
+_LOOK_SECONDS = 0.5
 
 
 class GenerationFailed(Exception):
@@ -64,12 +66,19 @@ class Fleet:
 class Generation:
     """Iterate `tokens`; then `finish_reason` is set. Leaving early (aclose, cancel) aborts both legs."""
 
-    _STATUS: ClassVar[dict[str, int]] = {"busy": 503, "not_ready": 503, "unreachable": 503, "deadline": 504}
+    _STATUS: ClassVar[dict[str, int]] = {
+        "busy": 503,
+        "not_ready": 503,
+        "unreachable": 503,
+        "deadline": 504,
+        SILENT: 504,
+    }
 
     def __init__(self, ask: Ask, fleet: Fleet) -> None:
         self._ask = ask
         self._fleet = fleet
         self._excluded: set[PoolMember] = set()
+        self._gone: set[PoolMember] = set()  # excluded because they did not answer: they may come back
         self._answered_failures = 0
         self._answer: list[int] = []
         self._last_reason = ""
@@ -99,7 +108,7 @@ class Generation:
         last: AttemptFailed | None = None
         while not self._complete():
             self._check_not_stopped()
-            attempt = self._next_attempt()
+            attempt = await self._next_attempt()
             try:
                 async with aclosing(self._within_deadline(attempt)) as stream:
                     async for token in stream:
@@ -113,6 +122,7 @@ class Generation:
             except AttemptFailed as failure:
                 last = failure
                 self._learn(attempt, failure)
+                await self._look_for_silence(attempt, failure)
                 await self._pause(failure)
 
     def _check_not_stopped(self) -> None:
@@ -126,14 +136,14 @@ class Generation:
             return True
         return len(self._answer) >= self._ask.max_tokens
 
-    def _next_attempt(self) -> Attempt:
+    async def _next_attempt(self) -> Attempt:
         ask, fleet = self._ask, self._fleet
         if ask.only is not None:
             prefill, decode = ask.only
         else:
             chosen = fleet.decode.pick()
             assert chosen is not None  # a pool has at least one peer
-            decode, prefill = chosen, fleet.prefill.pick(self._excluded)  # type: ignore[assignment]
+            decode, prefill = chosen, await self._choose_prefill()  # type: ignore[assignment]
         figures = self.figures
         figures.path = "recompute" if prefill is None else "split"
         figures.prefill = None if prefill is None else prefill.name
@@ -147,6 +157,18 @@ class Generation:
             sampling=ask.sampling,
             reserved=self._count,
         )
+
+    async def _choose_prefill(self) -> PoolMember | None:
+        """None: recompute. A prefill that has come back is better, once: one that keeps dying would take all the time."""
+        pool = self._fleet.prefill
+        silent = {member for member in pool.members if member.silent}
+        chosen = pool.pick(self._excluded | silent)
+        if chosen is None:
+            for member in self._gone - silent:
+                self._gone.discard(member)
+                if await self._fleet.peers.ready(member.url, _LOOK_SECONDS):
+                    return member
+        return chosen
 
     async def _within_deadline(self, attempt: Attempt) -> AsyncGenerator[int, None]:
         """Raises TimeoutError when the next token does not come in time."""
@@ -214,7 +236,19 @@ class Generation:
             self._excluded.clear()  # whatever prefill reported, it may have been decode's going
         elif attempt.prefill is not None:
             attempt.prefill.failed(str(failure))
+            if failure.code == "unreachable" and attempt.prefill not in self._excluded:
+                self._gone.add(attempt.prefill)
             self._excluded.add(attempt.prefill)
+
+    async def _look_for_silence(self, attempt: Attempt, failure: AttemptFailed) -> None:
+        """Decode may notice before the router that nothing comes: the next request must not wait for that again."""
+        prefill = attempt.prefill
+        if failure.blame is not Blame.PREFILL or prefill is None:
+            return
+        if failure.code == SILENT or (
+            failure.code == "transfer_failed" and await self._fleet.peers.silent(prefill.url, _LOOK_SECONDS)
+        ):
+            prefill.fell_silent(str(failure))
 
     async def _pause(self, failure: AttemptFailed) -> None:
         """When no decode peer has answered of late. Raises GenerationFailed when the deadline passes first."""

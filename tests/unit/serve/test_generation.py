@@ -203,3 +203,55 @@ def test_a_request_that_waits_for_its_first_token_is_told_of_the_stop_at_once() 
             assert (failure.value.status, failure.value.code) == (503, "shutting_down")
 
     asyncio.run(asyncio.wait_for(scenario(), 20))
+
+
+def test_a_silent_prefill_costs_one_request_a_share_of_its_deadline_and_the_next_nothing() -> None:
+    async def scenario() -> None:
+        prefill = Node(silent)
+        async with fleet_of(prefill, Node(whole_decode)) as fleet:
+            first = Generation(ask(6.0), fleet)
+            assert await all_of(first.tokens()) == [5, 6]
+            assert first.figures.path == "recompute"
+            assert first.figures.ttft_seconds is not None and first.figures.ttft_seconds < 4.0
+            second = Generation(ask(6.0), fleet)
+            assert await all_of(second.tokens()) == [5, 6]
+            assert second.figures.ttft_seconds is not None and second.figures.ttft_seconds < 1.0
+            assert prefill.asked.count("/v1/prefill") == 1
+
+    asyncio.run(asyncio.wait_for(scenario(), 20))
+
+
+def test_a_prefill_that_is_slow_but_answers_is_waited_for() -> None:
+    async def busy(path: str, body: dict[str, object], writer: asyncio.StreamWriter) -> None:
+        if path == "/health":
+            answer(writer, {"status": "ready"})
+        else:
+            await asyncio.sleep(60)
+
+    async def scenario() -> None:
+        prefill = Node(busy)
+        async with fleet_of(prefill, Node(whole_decode)) as fleet:
+            generation = Generation(ask(3.5), fleet)
+            with pytest.raises(GenerationFailed) as failure:
+                await all_of(generation.tokens())
+            assert failure.value.code == "deadline"
+            assert generation.figures.attempts == 1 and "/health" in prefill.asked
+
+    asyncio.run(asyncio.wait_for(scenario(), 20))
+
+
+@pytest.mark.parametrize(("healthy", "tries"), [(True, 2), (False, 1)])
+def test_a_prefill_that_came_back_is_tried_once_more_before_decode_recomputes(healthy: bool, tries: int) -> None:
+    async def dying(path: str, body: dict[str, object], writer: asyncio.StreamWriter) -> None:
+        if path == "/health":
+            answer(writer, {"status": "ready" if healthy else "loading"}, 200 if healthy else 503)
+
+    async def scenario() -> None:
+        prefill = Node(dying)
+        async with fleet_of(prefill, Node(whole_decode)) as fleet:
+            generation = Generation(ask(10.0), fleet)
+            assert await all_of(generation.tokens()) == [5, 6]
+            assert prefill.asked.count("/v1/prefill") == tries
+            assert generation.figures.path == "recompute"
+
+    asyncio.run(asyncio.wait_for(scenario(), 20))
