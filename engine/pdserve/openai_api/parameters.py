@@ -155,8 +155,8 @@ def _named(error: ValidationError, given: dict[str, Any]) -> ApiError:
     first = max(rivals, key=lambda one: len(_written(one["loc"], given)))
     path = _written(first["loc"], given)
     if first["type"] == "missing":
-        param = ".".join([*path, str(first["loc"][-1])])
-        return ApiError(400, f"`{param}`: is required", code="missing_required_parameter", param=param)
+        missing = ".".join([*path, str(first["loc"][-1])])
+        return ApiError(400, f"`{missing}`: is required", code="missing_required_parameter", param=missing)
     param = ".".join(path) or None
     if first["type"] == "extra_forbidden":
         return unsupported(param or "body", "is not a parameter of this call")
@@ -166,15 +166,17 @@ def _named(error: ValidationError, given: dict[str, Any]) -> ApiError:
     return invalid(param, "; or: ".join(said))
 
 
-def _written(loc: tuple[int | str, ...], given: Any) -> list[str]:
+def _written(loc: tuple[int | str, ...], body: dict[str, Any]) -> list[str]:
     """The path in the client's own body: pydantic's also names the forms that it tried."""
     path = []
+    place: Any = body
     for part in loc:
-        if (isinstance(given, dict) and part in given) or (
-            isinstance(given, list) and isinstance(part, int) and part < len(given)
-        ):
-            given = given[part]
-        else:
-            continue
+        match place, part:
+            case dict(), str() if part in place:
+                place = place[part]
+            case list(), int() if part < len(place):
+                place = place[part]
+            case _:
+                continue
         path.append(str(part))
     return path

@@ -91,7 +91,7 @@ class Generation:
     def stop(self) -> None:
         """`tokens` fails with `shutting_down` in place of its next token."""
         self._stopped = True
-        if self._waiting is not None:
+        if self._waiting is not None and not self._waiting.expired():
             self._waiting.reschedule(asyncio.get_running_loop().time())
 
     async def tokens(self) -> AsyncGenerator[int, None]:

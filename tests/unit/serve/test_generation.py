@@ -255,3 +255,16 @@ def test_a_prefill_that_came_back_is_tried_once_more_before_decode_recomputes(he
             assert generation.figures.path == "recompute"
 
     asyncio.run(asyncio.wait_for(scenario(), 20))
+
+
+def test_a_stop_at_the_very_end_of_a_deadline_breaks_nothing() -> None:
+    async def scenario() -> None:
+        async with fleet_of(Node(silent), Node(whole_decode)) as fleet:
+            waiting = asyncio.create_task(all_of(Generation(ask(0.3), fleet).tokens()))
+            while not waiting.done():
+                fleet.stop()
+                fleet.stop()
+                await asyncio.sleep(0)
+            assert isinstance(waiting.exception(), GenerationFailed)
+
+    asyncio.run(asyncio.wait_for(scenario(), 20))
