@@ -46,7 +46,12 @@ def read_sources(names: list[str]) -> Source:
 
 def _texts(name: str) -> Iterator[tuple[str, str, str]]:
     """(what to call it, its node unless it says so itself, text) of each file."""
+    if not name:
+        raise UsageError("`--from` names nothing", hint="give a FILE, a DIR, a TAR, or `-` for stdin")
     if name == "-":
+        # Python has no stdin object when the descriptor was closed.
+        if sys.stdin is None:
+            raise UsageError("`--from -` reads stdin, which is closed", hint="pipe the evidence in, or name a file")
         yield "stdin", "stdin", _decode(sys.stdin.buffer.read(MAX_FILE_BYTES + 1), "stdin")
         return
     path = Path(name)
