@@ -14,7 +14,8 @@ MAX_HEADER_BYTES = 256 << 10
 """For all headers of one member together: names and attributes are short."""
 _CHUNK = 64 << 10
 
-_OPENERS: tuple[tuple[bytes, Callable[[IO[bytes]], IO[bytes]]], ...] = (
+_Stream = IO[bytes] | gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile
+_OPENERS: tuple[tuple[bytes, Callable[[IO[bytes]], _Stream]], ...] = (
     (b"\x1f\x8b", lambda stream: gzip.GzipFile(fileobj=stream)),
     (b"BZh", bz2.BZ2File),
     (b"\xfd7zXZ\x00", lzma.LZMAFile),
@@ -77,7 +78,7 @@ def members(path: Path, limit: int, most: int, spend: Spend) -> Iterator[tuple[s
 class _Forward:
     """What tarfile reads from. It asks for a whole header at once, however long that says it is: refused here."""
 
-    def __init__(self, stream: IO[bytes], limit: int) -> None:
+    def __init__(self, stream: _Stream, limit: int) -> None:
         self._stream, self._limit = stream, limit
         self._left = MAX_HEADER_BYTES
 
@@ -103,5 +104,5 @@ class _Forward:
             raise TooLarge(f"it goes on after {self._limit >> 20} MiB")
 
 
-def _opener(head: bytes) -> Callable[[IO[bytes]], IO[bytes]] | None:
+def _opener(head: bytes) -> Callable[[IO[bytes]], _Stream] | None:
     return next((opener for magic, opener in _OPENERS if head.startswith(magic)), None)
