@@ -57,7 +57,11 @@ def members(path: Path, limit: int, most: int, spend: Spend) -> Iterator[tuple[s
         stream = stack.enter_context(path.open("rb"))
         opener = _opener(stream.read(8))
         stream.seek(0)
-        source = _Forward(stack.enter_context(opener(stream)) if opener else stream, limit)
+        whole: _Stream = stream
+        if opener is not None:
+            whole = opener(stream)
+            stack.callback(whole.close)
+        source = _Forward(whole, limit)
         archive = stack.enter_context(tarfile.open(fileobj=source, mode="r:"))  # type: ignore[call-overload]
         while (member := archive.next()) is not None:
             source.renew()

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -17,6 +18,8 @@ from pdctl.errors import PdError
 from pdctl.paths import state_dir
 from pdserve import filelock
 
+# Choosing takes an instant.
+_CHOOSE_WAIT_S = 15.0
 LOG_NAMES: tuple[str, ...] = (*ROLES, "supervisor", "reference")
 
 
@@ -178,3 +181,19 @@ def deployments() -> list[Path]:
     """State directories of every deployment of this user, by name."""
     root = state_dir() / "deployments"
     return sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
+
+
+@contextmanager
+def promised_ports(but: str) -> Iterator[set[int]]:
+    """Ports in the records of this user's other deployments, bound yet or not.
+
+    While it is open no other `up` may choose: write the record before it closes. Raises filelock.LockHeld.
+    """
+    root = state_dir() / "deployments"
+    with filelock.hold(root / "ports.lock", f"pid {os.getpid()}", wait_s=_CHOOSE_WAIT_S):
+        promised: set[int] = set()
+        for path in deployments():
+            with suppress(StateUnreadable, ValueError):
+                if path.name != but and (record := StateDir(path).record()) is not None:
+                    promised |= record.ports
+        yield promised

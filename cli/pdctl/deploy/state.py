@@ -8,6 +8,7 @@ deployments/NAME/
     config/         one file a unit, 0600
     secret          32 random bytes in hex, 0600: the units know each other by it
     logs/           one file a unit and its predecessors, bounded
+deployments/ports.lock  held by `up` from choosing ports until they stand in a record
 """
 
 import json
@@ -65,6 +66,10 @@ class Record(_Document):
 
     def unit(self, role: Role) -> UnitRecord:
         return next(unit for unit in self.units if unit.role == role)
+
+    @property
+    def ports(self) -> set[int]:
+        return {self.port, self.kv_port, *(int(unit.url.rpartition(":")[2]) for unit in self.units)}
 
     @property
     def endpoint(self) -> str:
