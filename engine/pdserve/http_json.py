@@ -21,7 +21,8 @@ Result = TypeVar("Result")
 
 # A prompt of a million token ids, written out.
 _MAX_CALL_BYTES = 16 << 20
-_BODY_SECONDS = 30
+# The longest body allowed by default, at less than half a megabyte a second; who is slower holds a place for nothing.
+_BODY_SECONDS = 10
 # A client that takes nothing for so long has gone, whatever its connection says.
 _SEND_SECONDS = 60
 
