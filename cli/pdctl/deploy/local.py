@@ -158,7 +158,7 @@ class LocalSupervisor:
         found += [("supervisor", each) for each in daemons]
         # As in `stop`: it ends its units in order, and what it leaves carries the run's mark.
         process.end(daemons, grace_s=len(STOP_ORDER) * STOP_GRACE_S + 5.0)
-        named = {each for _, each in found}
+        named = [each for _, each in found]
         run = self.state.run_of_lock()
         found += [("process", each) for each in (process.carrying(run) if run else []) if each not in named]
         left = process.end([each for _, each in found], grace_s=STOP_GRACE_S)
