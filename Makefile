@@ -1,10 +1,12 @@
 # The recipes are the scripts, so that a machine without make loses nothing.
-.PHONY: demo test setup clean
+.PHONY: demo test soak setup clean
 
 demo:
 	scripts/demo
 test:
 	scripts/test
+soak:
+	scripts/soak
 setup:
 	scripts/setup
 clean:
