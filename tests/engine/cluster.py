@@ -116,6 +116,7 @@ class Cluster:
     directory: Path
     prefills: int = 1
     decodes: int = 1
+    kv_transport: str = "tcp"
     prefill_settings: dict[str, Any] = field(default_factory=dict)
     decode_settings: dict[str, Any] = field(default_factory=dict)
     router_settings: dict[str, Any] = field(default_factory=dict)
@@ -129,7 +130,12 @@ class Cluster:
 
         self.prefill = [node("prefill", f"p{number}", **self.prefill_settings) for number in range(self.prefills)]
         self.decode = [
-            node("decode", f"d{number}", kv_listen={"port": free_port()}, **self.decode_settings)
+            node(
+                "decode",
+                f"d{number}",
+                kv_listen={"port": free_port(), "transport": self.kv_transport},
+                **self.decode_settings,
+            )
             for number in range(self.decodes)
         ]
         self.router = node(

@@ -37,6 +37,18 @@ def test_split_processes_give_the_tokens_of_one_process(cluster: Cluster, refere
     assert not any(parted), [text for text in parted if text]
 
 
+def test_prefill_that_writes_into_decodes_cache_gives_them_too(
+    model_directory: Path, reference_tokens: ReferenceTokens, tmp_path: Path
+) -> None:
+    with Cluster(model_directory, tmp_path, kv_transport="shm") as cluster:
+        cluster.start()
+        for name in ("length 1", "length 63", "length 513"):
+            one = reference_tokens.named(name)
+            answer = cluster.complete(one.prompt, MAX_TOKENS)
+            assert answer["pdctl"]["path"] == "split", cluster.decode[0].log()
+            assert differs(one, answer["choices"][0]["token_ids"]) is None
+
+
 def test_eight_requests_at_once_get_what_each_gets_alone(cluster: Cluster, reference_tokens: ReferenceTokens) -> None:
     chosen = [one for one in reference_tokens.prompts if len(one.prompt) <= 600][-8:]
     for _ in range(int(os.environ.get("PDCTL_TEST_ROUNDS", "1"))):
