@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -16,6 +17,7 @@ from pdserve.http_server import Lifecycle, bind, serve
 from pdserve.logs import log
 from pdserve.metrics import CONTENT_TYPE, RouterMetrics
 from pdserve.openai_api.endpoints import OpenAiApi
+from pdserve.openai_api.errors import ApiError
 from pdserve.router.control import Control
 from pdserve.router.gate import Gate
 from pdserve.router.generation import Fleet
@@ -23,6 +25,18 @@ from pdserve.router.peers import Peers
 from pdserve.router.pool import Pool
 from pdserve.secret_file import SecretFile
 from pdserve.text.tokenizer import Tokenizer
+
+
+def _answer_http_error(request: Request, error: Exception) -> Response:
+    """No such path, no such method: in the shape that clients read."""
+    assert isinstance(error, HTTPException)
+    message = f"{request.method} {request.url.path}: {error.detail}"
+    return JSONResponse(ApiError(error.status_code, message, code="not_found").body(), error.status_code)
+
+
+def _answer_crash(_: Request, error: Exception) -> Response:
+    """A fault of ours, which the log has in full."""
+    return JSONResponse(ApiError(500, "internal error", code="internal_error").body(), 500)
 
 
 class RouterServer:
@@ -65,7 +79,11 @@ class RouterServer:
                 Route("/internal/close", guard(control.close), methods=["POST"]),
                 Route("/internal/canary", guard(control.canary), methods=["POST"]),
             ],
-            exception_handlers={EngineError: answer_engine_error},
+            exception_handlers={
+                EngineError: answer_engine_error,
+                HTTPException: _answer_http_error,
+                Exception: _answer_crash,
+            },
         )
 
     def run(self) -> int:
