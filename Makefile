@@ -1,5 +1,5 @@
 # The recipes are the scripts, so that a machine without make loses nothing.
-.PHONY: demo test soak setup clean
+.PHONY: demo test soak setup bench clean
 
 demo:
 	scripts/demo
@@ -9,5 +9,7 @@ soak:
 	scripts/soak
 setup:
 	scripts/setup
+bench:
+	scripts/bench
 clean:
 	rm -rf .venv .venvs build dist

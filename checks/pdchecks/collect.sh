@@ -176,6 +176,13 @@ python_versions() {
 }
 
 engines() {
+    # Deployments of this user without systemd: what their supervisors wrote, which processes live, what they said.
+    for path in $(paths "${XDG_STATE_HOME:-$HOME/.local/state}/pdctl/deployments/*/status.json"); do
+        look cat "$path"
+        pids=$(printf '%s\n' "$answer" | sed -n 's/.*"pid": *\([0-9][0-9]*\).*/\/proc\/\1/p' | sort -u | head -n 64)
+        [ -z "$pids" ] || look ls -d $pids
+        look_line "tail -q -n 300 ${path%/status.json}/logs/*.log"
+    done
     has journalctl || return 0
     # Old systemd takes no pattern for a unit that never ran; it then prints nothing.
     root_line "journalctl -q --no-pager -o cat --since=-24h -u 'pdctl-*' -u 'vllm*' | tail -n 2000"

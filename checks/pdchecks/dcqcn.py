@@ -122,6 +122,9 @@ def _from_counters(role: Role, reading: Reading) -> Iterator[Verdict]:
         yield _off(role, reading, f"{sign} marked packets arrived and no CNP was sent {since}")
     elif role is REACTION and sign:
         yield _off(role, reading, f"{sign} CNPs were ignored {since}, {healthy or 0} were handled")
+    elif sign == 0 and healthy == 0:
+        what = "no marked packet arrived" if role is NOTIFICATION else "no CNP arrived"
+        yield Verdict(Status.INFO, reading.name, f"{what} {since}: the {role.said} was never tried", quotes=quotes)
     elif healthy:
         verb = "sent" if role is NOTIFICATION else "handled"
         yield Verdict(Status.PASS, reading.name, f"{healthy} CNPs were {verb} {since}", quotes=quotes)

@@ -73,7 +73,7 @@ class Held:
 
 def document(role: str, name: str, held: Iterable[Held]) -> dict[str, Any]:
     """The answer of `/v1/ledger`."""
-    entries = [asdict(one) | {"ends": ENDS[one.state]} for one in held]
+    entries: list[dict[str, Any]] = [asdict(one) | {"ends": ENDS[one.state]} for one in held]
     return {
         "schema": SCHEMA,
         "role": role,

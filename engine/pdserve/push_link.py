@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from pdserve.logs import log
 from pdserve.transport.base import Connects, KvSender, TransferFailed
@@ -46,6 +47,9 @@ class Transfer:
         return self.done.done() and self.done.exception() is not None
 
 
+Step: TypeAlias = Callable[[KvSender, Transfer], None]
+
+
 class PushLink:
     """One decode peer."""
 
@@ -54,9 +58,7 @@ class PushLink:
         self._transport = transport
         self._record = record
         self._sender: KvSender | None = None
-        self._steps: queue.SimpleQueue[tuple[Transfer, Callable[[KvSender, Transfer], None]] | None] = (
-            queue.SimpleQueue()
-        )
+        self._steps: queue.SimpleQueue[tuple[Transfer, Step] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=f"push {address}", daemon=True)
         self._thread.start()
 
@@ -101,10 +103,7 @@ class PushLink:
             if transfer.done.done():
                 continue
             try:
-                sender = self._sender_of(transfer)
-                began = time.monotonic()
-                step(sender, transfer)
-                transfer.link_seconds += time.monotonic() - began
+                self._take(step, transfer)
             except (TransferFailed, IncompatiblePeer) as error:
                 log("transfer_failed", request=transfer.request.hex(), peer=self._address, reason=str(error))
                 if not (isinstance(error, TransferFailed) and error.code in _OF_ONE_REQUEST):
@@ -115,6 +114,21 @@ class PushLink:
                 self._disconnect()
                 transfer.done.set_exception(TransferFailed(repr(error)))
         self._disconnect()
+
+    def _take(self, step: Step, transfer: Transfer) -> None:
+        """On a connection that lay idle, decode may have been restarted since: that costs a new one, not the request."""
+        reused = self._sender is not None
+        sender = self._sender_of(transfer)
+        began = time.monotonic()
+        try:
+            step(sender, transfer)
+        except TransferFailed as error:
+            if not reused or transfer.frames or error.code is not AbortCode.INTERNAL:
+                raise
+            self._disconnect()
+            transfer.sender = None
+            step(self._sender_of(transfer), transfer)
+        transfer.link_seconds += time.monotonic() - began
 
     def _sender_of(self, transfer: Transfer) -> KvSender:
         if transfer.sender is None:

@@ -32,6 +32,8 @@ from pdserve.transport.faults import Corrupt, Cut, Delay, Drop, Duplicate, Reord
 from pdserve.transport.tcp import TcpTransport
 from pdwire import Kind, Limits
 
+pytestmark = pytest.mark.engine
+
 REQUESTS = int(os.environ.get("PDCTL_STORM_REQUESTS", "160"))
 BATCHES = 4 if REQUESTS < 2000 else 25
 """Between two of them decode's end of the transport restarts, with requests in flight."""

@@ -30,14 +30,12 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
         "GID index of all ports",
         f"no GID index is right on all ports ({listed})",
         "NCCL_IB_GID_INDEX and its sisters take one index for every device. Indices follow the order in which "
-        "addresses were "
-        "set, so that an extra address or a link that came back moves them on one port only.",
+        "addresses were set, so that an extra address or a link that came back moves them on one port only.",
         quotes,
         ("show_gids",),
         Remedy(
-            "Leave the index unset where the library finds a RoCE v2 GID by itself (NCCL since 2.21: index -1), "
-            "or make the "
-            "addresses of all ports alike and set the links down and up in turn.",
+            "Leave the index unset where the library finds a RoCE v2 GID by itself (NCCL since 2.21: index -1), or "
+            "make the addresses of all ports alike and set the links down and up in turn.",
             commands=("unset NCCL_IB_GID_INDEX",),
             survives_reboot=False,
         ),
@@ -51,6 +49,6 @@ CHECK = NodeCheck(
     severity=Severity.MEDIUM,
     tools=("show_gids", "infiniband"),
     sources=("https://github.com/NVIDIA/nccl/pull/2183", "nccl src/transport/net_ib.cc"),
-    need=Need.RDMA,
+    need=Need.ROCE,
     judge=judge,
 )

@@ -12,9 +12,12 @@ _VERIFY = ("pdctl doctor --pair PREFILL DECODE", "journalctl -u 'pdctl-*' | grep
 
 
 def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
-    accepted = node.all(HandshakeAccepted)
-    if accepted and not node.all(HandshakeRefused):
-        yield Verdict(Status.PASS, "handshake", f"the engines fit: {accepted[-1].words}", quotes=(accepted[-1].quote,))
+    said = [fact for fact in node.facts if isinstance(fact, HandshakeAccepted | HandshakeRefused)]
+    if said and isinstance(last := said[-1], HandshakeAccepted):
+        before = sum(isinstance(fact, HandshakeRefused) for fact in said)
+        earlier = f", after {before} refusals" if before else ""
+        yield Verdict(Status.PASS, "handshake", f"the engines fit{earlier}: {last.words}", quotes=(last.quote,))
+        return
     for refused in node.all(HandshakeRefused):
         pair = f"{refused.words}: " if " -> " in refused.words else ""
         if not refused.field or refused.field == "compatibility hash":
@@ -59,7 +62,7 @@ CHECK = NodeCheck(
     topic="kv.handshake",
     title="Prefill and decode refuse each other",
     severity=Severity.CRITICAL,
-    tools=("journalctl",),
+    tools=("journalctl", "tail"),
     sources=("pdwire, the compatibility verdict", "https://github.com/vllm-project/vllm/pull/29503"),
     need=Need.ENGINE,
     silence_passes=True,

@@ -54,7 +54,7 @@ CHECK = NodeCheck(
     topic="kv.shape",
     title="KV of the wrong shape",
     severity=Severity.CRITICAL,
-    tools=("journalctl",),
+    tools=("journalctl", "tail"),
     sources=(
         "pdwire, the shape validators",
         "https://github.com/vllm-project/vllm/pull/29503",

@@ -46,8 +46,8 @@ def _from_log(interface: str, facts: list[CarrierLost], policy: Policy) -> Verdi
         status,
         interface,
         f"{counted}; the policy allows fewer than {link.flaps_per_day}",
-        "A marginal cable, module or port; or somebody reset it on purpose. Each loss stops every queue pair on "
-        "the link.",
+        "A marginal cable, module or port; or somebody reset it on purpose. Each loss stops every queue pair on the "
+        "link.",
         quotes,
         (f"journalctl -k --since -1d | grep -w {interface}", f"ethtool -S {interface} | grep -w link_down_events_phy"),
         None if status is Status.INFO else _REMEDY,

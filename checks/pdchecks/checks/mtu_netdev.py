@@ -31,8 +31,8 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
             Status.WARN,
             name,
             f"MTU {mtu} gives RoCE only a path MTU of {path}; {wanted} needs at least {netdev_mtu_for(wanted)}",
-            f"RoCE takes the largest path MTU that fits into the interface's MTU less {HEADER_BYTES} bytes of headers: "
-            f"{mtu} - {HEADER_BYTES} = {mtu - HEADER_BYTES}.",
+            f"RoCE takes the largest path MTU that fits into the interface's MTU less {HEADER_BYTES} bytes of "
+            f"headers: {mtu} - {HEADER_BYTES} = {mtu - HEADER_BYTES}.",
             (netdev.quote,),
             (
                 f"ip link show dev {name}",
@@ -41,8 +41,7 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
             ),
             Remedy(
                 f"Set MTU {to_set} on this interface, on the interfaces below it, on the peer and on the switch "
-                "ports, and "
-                "write it into the node's network configuration.",
+                "ports, and write it into the node's network configuration.",
                 commands=(f"ip link set dev {name} mtu {to_set}",),
                 survives_reboot=False,
                 impact=Impact.LINK_FLAP,
@@ -68,9 +67,8 @@ def _path(probe: PathProbe, wanted: int, to_set: int) -> Iterator[Verdict]:
         Status.WARN,
         subject,
         f"packets of {probe.size} bytes do not pass unbroken{carries}",
-        "An interface or a switch port between the two has a smaller MTU. RoCE packets are never broken up: "
-        "those that do "
-        "not fit are lost without a word.",
+        "An interface or a switch port between the two has a smaller MTU. RoCE packets are never broken up: those "
+        "that do not fit are lost without a word.",
         (probe.quote,),
         (f"ping -M do -s {to_set - 28} {probe.peer}", f"tracepath -n {probe.peer}"),
         Remedy(f"Carry MTU {to_set} on every interface and switch port between the two.", impact=Impact.LINK_FLAP),
@@ -95,6 +93,6 @@ CHECK = NodeCheck(
     severity=Severity.MEDIUM,
     tools=("ip", "ifconfig"),
     sources=("linux include/rdma/ib_addr.h, iboe_get_mtu()", "https://github.com/kvcache-ai/Mooncake/issues/1143"),
-    need=Need.RDMA,
+    need=Need.ROCE,
     judge=judge,
 )

@@ -28,11 +28,10 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
             yield Verdict(
                 Status.INFO,
                 fact.netdev,
-                f"a representor ({driver}): a port of the switch inside the card at "
-                f"{bus or 'an unnamed address'}, no card",
-                "It shares the card's bus address and firmware; priorities, PFC and MTU of the wire belong to "
-                "the physical "
-                "function, and it is not counted as a NIC.",
+                f"a representor ({driver}): a port of the switch inside the card at {bus or 'an unnamed address'}, no "
+                "card",
+                "It shares the card's bus address and firmware; priorities, PFC and MTU of the wire belong to the "
+                "physical function, and it is not counted as a NIC.",
                 (fact.quote,),
                 (f"ethtool -i {fact.netdev}", "devlink port show"),
             )
@@ -50,8 +49,8 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
                 Status.INFO,
                 fact.netdev,
                 f"a virtual function ({driver}) at {bus}",
-                "Trust, PFC and buffers are set on its physical function; trust is taken over when the function "
-                "is made.",
+                "Trust, PFC and buffers are set on its physical function; trust is taken over when the function is "
+                "made.",
                 (fact.quote,),
                 (f"readlink /sys/class/net/{fact.netdev}/device/physfn",),
             )

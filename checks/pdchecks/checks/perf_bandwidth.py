@@ -16,9 +16,8 @@ _LARGE_BYTES = 65_536
 # The slowest Ethernet that RDMA cards are sold for.
 _SLOWEST_GBPS = 10
 _CAUSE = (
-    "Something before or behind the link is slower: PCIe width or speed, a far NUMA node, relaxed ordering, a "
-    "small MTU, "
-    "a single queue pair, or loss and pauses on the path."
+    "Something before or behind the link is slower: PCIe width or speed, a far NUMA node, relaxed ordering, a small "
+    "MTU, a single queue pair, or loss and pauses on the path."
 )
 _REMEDY = Remedy(
     "Rule out, in this order: PCIe link (pcie.width), MTU (mtu.active), NUMA binding, loss and pauses (qos.*)."

@@ -17,7 +17,7 @@ _TARGET_PYTHON = re.compile(
     r"|SyntaxError: invalid syntax.{0,40}(?:from __future__|async|:=)"
 )
 _NO_PYTHON = re.compile(
-    r"/[\w./-]*python[\d.]*: (?:not found|No such file or directory|command not found)"
+    r"(?<![\w./-])/[\w./-]{0,200}python[\d.]{0,8}: (?:not found|No such file or directory|command not found)"
     r"|No python interpreters found for host[^\"\n]{0,120}"
     r"|you probably need to set the interpreter"
 )

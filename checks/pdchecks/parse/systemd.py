@@ -58,7 +58,7 @@ def _shown(block: Block) -> list[Fact]:
 def _status(block: Block) -> list[Fact]:
     facts: list[Fact] = []
     name, load, enabled, shown = "", "", "", ""
-    for line in block.lines:
+    for line in (line[:600] for line in block.lines):
         if head := _HEAD.fullmatch(line.rstrip()):
             name, load = head["name"], ""
         elif name and (loaded := _LOADED.fullmatch(line)):
@@ -104,7 +104,7 @@ def _state(block: Block) -> list[Fact]:
 
 def _absent(block: Block) -> list[Fact]:
     facts: list[Fact] = []
-    for line in block.lines:
+    for line in (line[:600] for line in block.lines):
         if match := _ABSENT.search(line):
             name = (match["plain"] or match["file"] or match["failed"]).rstrip(".")
             facts.append(UnitAsked(quote=block.quote(line.strip()), name=name))
