@@ -129,7 +129,7 @@ class Challenge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """Who says it holds a secret. hello: SHA-256 of the body of the HELLO that it will say. mac: see `auth`."""
+    """Who says it holds a secret. hello: HMAC of the body of the HELLO that it will say. mac: see `auth`."""
 
     secret_id: bytes
     nonce: bytes
