@@ -9,6 +9,7 @@ from tests.kv_examples import DECODE, PREFILL, layer_frame, request_id
 from tests.unit.wire.peers import Peers, deliver, kv_body, wire_bytes
 
 from pdwire import (
+    CONNECTION,
     Abort,
     AbortCode,
     Bye,
