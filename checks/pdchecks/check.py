@@ -14,9 +14,11 @@ class Need(StrEnum):
     """What a node must have for a check to mean anything on it."""
 
     RDMA = "an RDMA device"
+    ROCE = "an Ethernet port with RDMA that is up"
     GPU = "an NVIDIA GPU"
     YUM = "yum or dnf"
     ENGINE = "a unit of an engine"
+    DEPLOYMENT = "a deployment of its own"
 
 
 @dataclass(frozen=True, slots=True)

@@ -176,6 +176,13 @@ python_versions() {
 }
 
 engines() {
+    # Deployments of this user without systemd: what their supervisors wrote, which processes live, what they said.
+    for path in $(paths "${XDG_STATE_HOME:-$HOME/.local/state}/pdctl/deployments/*/status.json"); do
+        look cat "$path"
+        pids=$(printf '%s\n' "$answer" | sed -n 's/.*"pid": *\([0-9][0-9]*\).*/\/proc\/\1/p' | sort -u | head -n 64)
+        [ -z "$pids" ] || look ls -d $pids
+        look_line "tail -q -n 300 ${path%/status.json}/logs/*.log"
+    done
     has journalctl || return 0
     # Old systemd takes no pattern for a unit that never ran; it then prints nothing.
     root_line "journalctl -q --no-pager -o cat --since=-24h -u 'pdctl-*' -u 'vllm*' | tail -n 2000"
@@ -218,6 +225,8 @@ rdma_devices() {
             look_line "grep -sH '' $port/counters/* $port/hw_counters/*"
         done
     done
+    look_line "grep -sH '' /sys/kernel/mm/memory_peers/*/*"
+    look_line "grep -sH '' /sys/kernel/config/rdma_cm/*/ports/*/default_roce_tos"
     look devlink dev info
     for path in $(paths '/sys/class/infiniband/*/device'); do
         address=$(cd -P "$path" && printf '%s' "${PWD##*/}")
@@ -240,6 +249,11 @@ pci() {
     done
     [ -z "${links-}" ] || look_line "grep -sH ''$links"
     [ -z "${gpus-}" ] || look grep -H '' $gpus
+    if ! has lspci; then
+        look lspci
+    elif [ -n "${links-}" ]; then
+        root_line "lspci -Dvvv | grep -E '^[0-9a-f]|LnkCap:|LnkSta:|ACSCtl:|RlxdOrd'"
+    fi
 }
 
 gpu() {

@@ -1,11 +1,13 @@
 """DCQCN: the switch marks, the receiver (notification point) sends CNPs, the sender (reaction point) slows down."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pdchecks.check import Verdict
 from pdchecks.counters import Reading, rdma_readings, total
 from pdchecks.fabric import is_infiniband, judged
+from pdchecks.facts.firmware import NvParameter
 from pdchecks.facts.qos import CongestionControl
 from pdchecks.finding import Remedy, Status
 from pdchecks.nodefacts import NodeFacts
@@ -16,6 +18,10 @@ MARKED = ("np_ecn_marked_roce_packets", "RxECNMrkd", "rxECNMrkd", "rx_ecn_marked
 CNP_SENT = ("np_cnp_sent", "cnpSent", "tx_cnp_pkts")
 CNP_HANDLED = ("rp_cnp_handled", "cnpHandled", "rx_cnp_pkts")
 CNP_IGNORED = ("rp_cnp_ignored", "cnpIgnored")
+
+
+# mlxconfig prints a mask as 255 or 0xff.
+_MASK = re.compile(r"(?P<mask>0x[0-9a-fA-F]{1,8}|0|[1-9]\d{0,8})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,10 @@ def judge_role(role: Role, node: NodeFacts, policy: Policy) -> Iterator[Verdict]
     for fact in node.all(CongestionControl):
         if fact.role == role.short and judged(node, fact.netdev) and lossless in fact.enabled:
             yield _from_setting(role, fact, wanted, lossless)
+    for parameter in node.all(NvParameter):
+        mask = _MASK.fullmatch(parameter.next_boot)
+        if wanted and mask and parameter.name.startswith("ROCE_CC_PRIO_MASK_P"):
+            yield _from_mask(role, parameter, int(mask["mask"], 0), lossless)
     if wanted:
         for reading in rdma_readings(node):
             if not is_infiniband(node, reading.name.partition("/")[0]):
@@ -71,6 +81,22 @@ def _from_setting(role: Role, fact: CongestionControl, wanted: bool, lossless: i
         (fact.quote,),
         (f'grep "" /sys/class/net/{fact.netdev}/ecn/roce_{role.short}/enable/*',),
         _remedy(role, fact.netdev, lossless, wanted),
+    )
+
+
+def _from_mask(role: Role, parameter: NvParameter, mask: int, lossless: int) -> Verdict:
+    subject = f"{parameter.device} {parameter.name}"
+    if mask & 1 << lossless:
+        summary = f"{parameter.name} is {mask}: congestion control is the card's default for priority {lossless}"
+        return Verdict(Status.PASS, subject, summary, quotes=(parameter.quote,))
+    return Verdict(
+        Status.WARN,
+        subject,
+        f"{parameter.name} is {mask}: after a boot the {role.said} of priority {lossless} is off",
+        role.effect,
+        (parameter.quote,),
+        (f"mlxconfig -d {parameter.device} query {parameter.name}",),
+        _remedy(role, "<netdev>", lossless, True),
     )
 
 
@@ -96,6 +122,9 @@ def _from_counters(role: Role, reading: Reading) -> Iterator[Verdict]:
         yield _off(role, reading, f"{sign} marked packets arrived and no CNP was sent {since}")
     elif role is REACTION and sign:
         yield _off(role, reading, f"{sign} CNPs were ignored {since}, {healthy or 0} were handled")
+    elif sign == 0 and healthy == 0:
+        what = "no marked packet arrived" if role is NOTIFICATION else "no CNP arrived"
+        yield Verdict(Status.INFO, reading.name, f"{what} {since}: the {role.said} was never tried", quotes=quotes)
     elif healthy:
         verb = "sent" if role is NOTIFICATION else "handled"
         yield Verdict(Status.PASS, reading.name, f"{healthy} CNPs were {verb} {since}", quotes=quotes)

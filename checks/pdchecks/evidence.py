@@ -18,6 +18,9 @@ _HEAD = re.compile(r"=== cmd: ?(?P<command>.*)")
 _RC = re.compile(r"=== rc: ?(?P<rc>-?\d{1,10})\s*")
 _NODE = re.compile(r"(?P<node>[A-Za-z0-9][A-Za-z0-9._-]{0,252}): (?P<command>\S.*)")
 
+# No tool prints a longer line that a reader reads by its shape; it bounds the work that a pattern can be made to do.
+LONGEST_LINE = 4_000
+
 _SEPARATORS = re.compile(r"[\s|;&()'\"]+")
 
 
@@ -46,8 +49,9 @@ class Block:
 
     @property
     def lines(self) -> list[str]:
+        """The output's lines, each cut at `LONGEST_LINE` characters."""
         if not self._lines and self.output:
-            self._lines.extend(self.output.split("\n"))
+            self._lines.extend(line[:LONGEST_LINE] for line in self.output.split("\n"))
         return self._lines
 
     def quote(self, text: str) -> Quote:

@@ -5,6 +5,8 @@ from dataclasses import replace
 
 from pdchecks.check import Check, FleetCheck, Need, NodeCheck, Verdict, stamp
 from pdchecks.evidence import Evidence
+from pdchecks.fabric import ports
+from pdchecks.facts.deployment import SupervisedUnit
 from pdchecks.facts.gpu import Gpu, GpuPresent, GpuProcess
 from pdchecks.facts.host import NonAsciiByte, RepoScan, Unit, YumWrapper
 from pdchecks.facts.rdma import NoRdmaDevice
@@ -79,10 +81,16 @@ def _silence(check: Check, node: NodeFacts) -> Verdict:
 def _has(node: NodeFacts, need: Need) -> bool:
     if need is Need.RDMA:
         return not node.all(NoRdmaDevice)
+    if need is Need.ROCE:
+        known = [port for port in ports(node) if port.layer != "InfiniBand"]
+        return not node.all(NoRdmaDevice) and (not ports(node) or any(not port.down for port in known))
     if need is Need.GPU:
         return bool(node.all(Gpu) or node.all(GpuProcess) or node.all(GpuPresent))
+    if need is Need.DEPLOYMENT:
+        return bool(node.all(SupervisedUnit))
     if need is Need.ENGINE:
-        return any(is_engine(unit.name) and unit.load != "not-found" for unit in node.all(Unit))
+        units = any(is_engine(unit.name) and unit.load != "not-found" for unit in node.all(Unit))
+        return units or bool(node.all(SupervisedUnit))
     return bool(node.all(RepoScan) or node.all(NonAsciiByte) or node.all(YumWrapper))
 
 

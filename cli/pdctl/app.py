@@ -1,19 +1,30 @@
 """The command table. A command is one module in `commands/` and one line here."""
 
 import sys
-from typing import Any
+from contextlib import suppress
+from typing import Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
 from pdctl.commands import checks, demo, doctor, down, help_topics, inventory, logs, model, pair, provision, status, up
 from pdctl.errors import PdError
+from pdctl.exit_codes import ExitCode
+from pdctl.system_errors import reader_may_leave, silence_stdout, unusable
 
 PANELS = ("Start", "Diagnose", "Operate", "Develop")
 
 
 class PanelGroup(TyperGroup):
     """Plain help, with commands grouped under the four panels (rich's help doubles the start-up time)."""
+
+    def make_context(self, *args: Any, **more: Any) -> Any:
+        with reader_may_leave():
+            return super().make_context(*args, **more)
+
+    def invoke(self, ctx: Any) -> Any:
+        with reader_may_leave():
+            return super().invoke(ctx)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         rows: dict[str, list[tuple[str, str]]] = {panel: [] for panel in PANELS}
@@ -72,10 +83,19 @@ def main() -> None:
     try:
         app()
     except PdError as error:
+        _fail(error)
+    except OSError as error:
+        _fail(unusable(error))
+    except KeyboardInterrupt:
+        sys.exit(ExitCode.INTERRUPTED)
+
+
+def _fail(error: PdError) -> NoReturn:
+    try:
         sys.stdout.flush()
-        print(error.render(), file=sys.stderr)
-        sys.exit(error.code)
-    except BrokenPipeError:
-        # The reader (head, less) has what it wanted; a second error at interpreter exit helps nobody.
-        sys.stderr.close()
-        sys.exit(0)
+    except OSError:
+        silence_stdout()
+    # stderr may be closed, or on the full disk; the exit code still tells.
+    with suppress(OSError, ValueError, AttributeError):
+        print(error.render(), file=sys.stderr, flush=True)
+    sys.exit(error.code)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
+import threading
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -16,6 +18,7 @@ from pdserve.logs import log, log_library_messages
 def main(arguments: list[str] | None = None) -> int:
     """Exit codes: 0 stopped as asked, 1 could not do its work (the last log line says why), 2 usage."""
     options = _parser().parse_args(arguments)
+    threading.excepthook = _end_process
     log_library_messages()
     try:
         return _reference(options) if options.role == "reference" else _serve(options.role, options.config)
@@ -26,6 +29,12 @@ def main(arguments: list[str] | None = None) -> int:
     except (OSError, ValueError) as error:
         log("start_failed", reason=f"{type(error).__name__}: {error}")
         return 1
+
+
+def _end_process(args: threading.ExceptHookArgs) -> None:
+    """A process that has lost a thread looks alive and is not: its supervisor must see it go."""
+    log("thread_died", thread=args.thread and args.thread.name, reason=repr(args.exc_value))
+    os._exit(1)
 
 
 def _parser() -> argparse.ArgumentParser:

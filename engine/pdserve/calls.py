@@ -25,15 +25,18 @@ class Ticket(_Call):
     prompt_tokens: int = Field(ge=1)
 
 
-class _TimedCall(_Call):
-    """deadline_s: what is left when the call is made; clocks of two nodes are never compared."""
-
+class _RequestCall(_Call):
     request_id: RequestId
-    deadline_s: Seconds
 
     @property
     def request(self) -> bytes:
         return bytes.fromhex(self.request_id)
+
+
+class _TimedCall(_RequestCall):
+    """deadline_s: what is left when the call is made; clocks of two nodes are never compared."""
+
+    deadline_s: Seconds
 
     def deadline(self) -> float:
         """On this process's `time.monotonic()`."""
@@ -51,14 +54,15 @@ class ReserveCall(_TimedCall):
     max_tokens: int = Field(ge=1)
 
 
-class GenerateCall(_TimedCall):
+class GenerateCall(_RequestCall):
+    """The reservation's deadline holds until the first token; afterwards the caller bounds its own waiting."""
+
     token_ids: TokenIds
     sampling: Sampling
     recompute: bool = False
 
 
-class AbortCall(_Call):
-    request_id: RequestId
+class AbortCall(_RequestCall):
     reason: str = Field(default="aborted", max_length=200)
 
 

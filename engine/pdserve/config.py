@@ -88,7 +88,8 @@ class Peer(_Strict):
 
 class RouterConfig(_Process):
     """request_deadline_s: longest wait for a next token. default_max_tokens: of a chat answer that names none, because
-    blocks for the whole answer are set aside before it begins. max_requests: in work at once; more are refused.
+    blocks for the whole answer are set aside before it begins. max_requests: in work or being read at once; more are
+    refused.
     """
 
     role: Literal["router"] = "router"

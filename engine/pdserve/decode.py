@@ -59,6 +59,7 @@ class DecodeEngine:
         self._queue: deque[tuple[DecodeRequest, Future[None]]] = deque()
         self._running: list[DecodeRequest] = []
         self._stopping = False
+        receiver.on_freed = self._blocks_freed
         self._thread = threading.Thread(target=self._run, name="decode", daemon=True)
         self._thread.start()
 
@@ -155,6 +156,10 @@ class DecodeEngine:
             )
             self._fail_if_broken(known)
             self._changed.notify()
+
+    def _blocks_freed(self) -> None:
+        with self._changed:
+            self._admit()
 
     def _fail_if_broken(self, request: DecodeRequest) -> None:
         failure = request.reservation.failure if request.reservation else None

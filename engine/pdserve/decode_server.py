@@ -154,7 +154,7 @@ class DecodeServer:
 
     async def _abort(self, request: Request) -> Response:
         call = await read_call(request, AbortCall)
-        known = self._drop(self._host.loaded, bytes.fromhex(call.request_id), call.reason)
+        known = self._drop(self._host.loaded, call.request, call.reason)
         return JSONResponse({"aborted": known})
 
     def _drop(self, engine: DecodeEngine, request: bytes, reason: str) -> bool:

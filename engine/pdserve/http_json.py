@@ -11,9 +11,10 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from pdserve.errors import BadRequest, EngineError
+from pdserve.logs import log
 
 Handler = Callable[[Request], Awaitable[Response]]
 Body = TypeVar("Body", bound=BaseModel)
@@ -22,19 +23,31 @@ Result = TypeVar("Result")
 CONTROL_HEADER = "x-pdctl-control"
 # A prompt of a million token ids, written out.
 _MAX_CALL_BYTES = 16 << 20
+# The longest body allowed by default, at less than half a megabyte a second; who is slower holds a place for nothing.
+_BODY_SECONDS = 10
+# A client that takes nothing for so long has gone, whatever its connection says.
+_SEND_SECONDS = 60
 
 
 class BodyTooLarge(Exception):
     """Read no further than the limit."""
 
 
+class BodyTooSlow(Exception):
+    """Waited no longer than the limit."""
+
+
 async def read_body(request: Request, limit: int) -> bytes:
-    """Raises BodyTooLarge as soon as more than `limit` bytes have come, whatever Content-Length says."""
+    """Raises BodyTooLarge as soon as more than `limit` bytes have come, whatever Content-Length says; BodyTooSlow."""
     body = bytearray()
-    async for piece in request.stream():
-        body += piece
-        if len(body) > limit:
-            raise BodyTooLarge(f"the body is longer than {limit} bytes")
+    try:
+        async with asyncio.timeout(_BODY_SECONDS):
+            async for piece in request.stream():
+                body += piece
+                if len(body) > limit:
+                    raise BodyTooLarge(f"the body is longer than {limit} bytes")
+    except TimeoutError:
+        raise BodyTooSlow(f"the body was not whole after {_BODY_SECONDS} s") from None
     return bytes(body)
 
 
@@ -42,7 +55,7 @@ async def read_call(request: Request, kind: type[Body]) -> Body:
     """Raises BadRequest naming the field."""
     try:
         return kind.model_validate_json(await read_body(request, _MAX_CALL_BYTES))
-    except BodyTooLarge as error:
+    except (BodyTooLarge, BodyTooSlow) as error:
         raise BadRequest(str(error)) from None
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
@@ -121,8 +134,14 @@ class ClosingStream(StreamingResponse):
     """Closes its iterator whichever way the response ends, so that what it holds is let go at once."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def bounded(message: Message) -> None:
+            async with asyncio.timeout(_SEND_SECONDS):
+                await send(message)
+
         try:
-            await super().__call__(scope, receive, send)
+            await super().__call__(scope, receive, bounded)
+        except TimeoutError:
+            log("caller_stalled", seconds=_SEND_SECONDS)
         finally:
             close = getattr(self.body_iterator, "aclose", None)
             if close is not None:

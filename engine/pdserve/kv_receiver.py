@@ -3,8 +3,8 @@
 How it is meant to work, for one request: the engine calls `reserve`; transport threads call `place`, `landed` (per
 frame), and `first_token` or `aborted`; the engine is told once, through `on_settled`, how the transfer ended, and
 calls `release` when the request is over. Blocks whose views a transport still holds are not given to anyone else:
-`release` then waits, without blocking, for the transport's `landed` or `aborted`. Blocks that were lent to a prefill
-process of this host, which writes them itself, are held until `first_token` or `aborted`.
+they come back with the transport's `landed` or `aborted`, and `on_freed` tells the engine. Blocks that were lent to a
+prefill process of this host, which writes them itself, are held until `first_token` or `aborted`.
 """
 
 from __future__ import annotations
@@ -61,6 +61,8 @@ class KvReceiver:
         self._landing = landing_for(cache) if landing is None else landing
         self._lock = threading.Lock()
         self._reservations: dict[bytes, Reservation] = {}
+        self.on_freed: Callable[[], None] = _nothing
+        """Set by the engine: blocks of a released request have come back, later than its release."""
 
     def reserve(
         self, request: bytes, prompt_tokens: int, total_tokens: int, on_settled: Callable[[Reservation], None]
@@ -93,10 +95,12 @@ class KvReceiver:
             self._drop_if_idle(reservation)
             return True
 
-    def _drop_if_idle(self, reservation: Reservation) -> None:
-        if reservation.released and reservation.writing is None and not reservation.lent:
-            del self._reservations[reservation.request]
-            self._cache.release(reservation.table)
+    def _drop_if_idle(self, reservation: Reservation) -> bool:
+        if not reservation.released or reservation.writing is not None or reservation.lent:
+            return False
+        del self._reservations[reservation.request]
+        self._cache.release(reservation.table)
+        return True
 
     # LendingSink
 
@@ -138,7 +142,9 @@ class KvReceiver:
             reservation.coverage[frame.layer].add(frame.first_token, frame.end_token)
             reservation.figures.frames += 1
             reservation.figures.bytes += frame.body_bytes
-            self._drop_if_idle(reservation)
+            freed = self._drop_if_idle(reservation)
+        if freed:
+            self.on_freed()
 
     def first_token(self, done: FirstToken) -> None:
         with self._lock:
@@ -172,9 +178,11 @@ class KvReceiver:
                 reservation.failure = reason
                 reservation.figures.settled_at = time.monotonic()
             told = news and not reservation.released
-            self._drop_if_idle(reservation)
+            freed = self._drop_if_idle(reservation)
         if told:
             reservation.on_settled(reservation)
+        if freed:
+            self.on_freed()
 
     def _live(self, request: bytes) -> Reservation:
         reservation = self._reservations.get(request)
@@ -206,3 +214,7 @@ class KvReceiver:
             held = sum(reservation.table.blocks for reservation in self._reservations.values())
             if held + self._cache.free_blocks != self._cache.blocks:
                 raise ValueError(f"{held} blocks reserved and {self._cache.free_blocks} free, of {self._cache.blocks}")
+
+
+def _nothing() -> None:
+    return

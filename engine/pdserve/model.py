@@ -107,7 +107,8 @@ def load_model(config: ModelConfig) -> LoadedModel:
     architecture = read_architecture(config.path)
     dtype = DType.from_label(config.dtype)
     register_attention()
-    network = AutoModelForCausalLM.from_pretrained(
+    # Any: transformers' decorators hide the module's own signatures from type checkers.
+    network: Any = AutoModelForCausalLM.from_pretrained(
         str(config.path),
         dtype=torch_dtype(dtype),
         attn_implementation=ATTENTION_NAME,

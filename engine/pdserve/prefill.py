@@ -7,6 +7,7 @@ one, compute.
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 import time
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pdserve.attention import causal_attention
-from pdserve.errors import Aborted, DeadlinePassed, EngineBusy
+from pdserve.errors import Aborted, DeadlinePassed, EngineBusy, NotReady
 from pdserve.logs import log
 from pdserve.model import LoadedModel
 from pdserve.push_link import PushLink, PushLinks, Transfer
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 # Requests whose KV is computed but still on its way. More would only hold memory: the network is then the bottleneck.
 _MAX_IN_TRANSFER = 4
+_CLOSE_SECONDS = 10.0
+# Well below what a peer may refuse as too long (pdwire.Limits.max_frame_bytes).
+_FRAME_BYTES = 16 << 20
 
 
 @dataclass
@@ -62,8 +66,9 @@ class PrefillJob:
     result: Future[PrefillResult] = field(default_factory=Future)
 
     def check(self) -> None:
+        """Raises what ends the job early, if anything does."""
         if self.cancelled.is_set():
-            raise Aborted("the router took the request back")
+            raise Aborted("the router took the request back, or this process is stopping")
         if time.monotonic() > self.deadline:
             raise DeadlinePassed("the deadline passed during prefill")
 
@@ -79,6 +84,7 @@ class _Chunk:
         self._model = model
         self._link = link
         self._transfer = transfer
+        self._frame_tokens = max(1, _FRAME_BYTES // buffer[0, :, :1].nbytes)
         self.first = 0
         self.end = 0
 
@@ -91,21 +97,22 @@ class _Chunk:
         planes = self._buffer[layer]
         planes[0, self.first : self.end] = key
         planes[1, self.first : self.end] = value
-        self._push(layer, planes)
+        for first in range(self.first, self.end, self._frame_tokens):
+            self._push(layer, planes, first, min(first + self._frame_tokens, self.end))
         return causal_attention(query, planes[0, : self.end], planes[1, : self.end], scale)
 
-    def _push(self, layer: int, planes: torch.Tensor) -> None:
+    def _push(self, layer: int, planes: torch.Tensor, first: int, end: int) -> None:
         shape = self._model.architecture
         frame = LayerFrame(
             request=self._job.request,
             layer=layer,
-            first_token=self.first,
-            count=self.end - self.first,
+            first_token=first,
+            count=end - first,
             dtype=self._model.dtype,
             kv_heads=shape.kv_heads,
             head_dim=shape.head_dim,
         )
-        halves = [planes[which, self.first : self.end].cpu() for which in (0, 1)]
+        halves = [planes[which, first:end].cpu() for which in (0, 1)]
         body = [byte_view(half) for half in halves]
         self._link.push(self._transfer, frame, body)
 
@@ -121,7 +128,7 @@ class PrefillEngine:
         self._waiting: queue.Queue[PrefillJob | None] = queue.Queue(maxsize=max_waiting)
         self._links = PushLinks(transport, record)
         self._in_transfer = threading.Semaphore(_MAX_IN_TRANSFER)
-        self._computing = False
+        self._current: PrefillJob | None = None
         self._thread = threading.Thread(target=self._run, name="prefill", daemon=True)
         self._thread.start()
 
@@ -131,7 +138,7 @@ class PrefillEngine:
 
     @property
     def busy(self) -> bool:
-        return self._computing or self.waiting > 0
+        return self._current is not None or self.waiting > 0
 
     def submit(self, job: PrefillJob) -> None:
         """Raises EngineBusy when the queue is full, ValueError when the prompt cannot be computed at all."""
@@ -149,14 +156,19 @@ class PrefillEngine:
             raise ValueError(f"a token id is outside 0..{shape.vocabulary - 1}")
 
     def close(self) -> None:
-        """After what is queued: the server has drained, or cancelled it."""
+        """What the server's drain has left is aborted."""
+        with contextlib.suppress(queue.Empty):
+            while (job := self._waiting.get_nowait()) is not None:
+                job.result.set_exception(NotReady("this prefill process is stopping"))
+        if self._current is not None:
+            self._current.cancelled.set()
         self._waiting.put(None)
-        self._thread.join(timeout=10.0)
+        self._thread.join(timeout=_CLOSE_SECONDS)
         self._links.close()
 
     def _run(self) -> None:
         while (job := self._waiting.get()) is not None:
-            self._computing = True
+            self._current = job
             try:
                 job.check()
                 self._prefill(job)
@@ -166,7 +178,7 @@ class PrefillEngine:
                 log("prefill_crashed", request=job.request.hex(), reason=repr(error))
                 job.result.set_exception(error)
             finally:
-                self._computing = False
+                self._current = None
 
     def _prefill(self, job: PrefillJob) -> None:
         started = time.monotonic()

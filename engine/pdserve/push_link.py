@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from pdserve.logs import log
 from pdserve.transport.base import Connects, KvSender, TransferFailed
@@ -44,6 +45,9 @@ class Transfer:
         return self.done.done() and self.done.exception() is not None
 
 
+Step: TypeAlias = Callable[[KvSender, Transfer], None]
+
+
 class PushLink:
     """One decode peer."""
 
@@ -52,9 +56,7 @@ class PushLink:
         self._transport = transport
         self._record = record
         self._sender: KvSender | None = None
-        self._steps: queue.SimpleQueue[tuple[Transfer, Callable[[KvSender, Transfer], None]] | None] = (
-            queue.SimpleQueue()
-        )
+        self._steps: queue.SimpleQueue[tuple[Transfer, Step] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=f"push {address}", daemon=True)
         self._thread.start()
 
@@ -99,10 +101,7 @@ class PushLink:
             if transfer.done.done():
                 continue
             try:
-                sender = self._connected(transfer.deadline)
-                began = time.monotonic()
-                step(sender, transfer)
-                transfer.link_seconds += time.monotonic() - began
+                self._take(step, transfer)
             except (TransferFailed, IncompatiblePeer) as error:
                 log("transfer_failed", request=transfer.request.hex(), peer=self._address, reason=str(error))
                 if not (isinstance(error, TransferFailed) and error.code in _OF_ONE_REQUEST):
@@ -113,6 +112,20 @@ class PushLink:
                 self._disconnect()
                 transfer.done.set_exception(TransferFailed(repr(error)))
         self._disconnect()
+
+    def _take(self, step: Step, transfer: Transfer) -> None:
+        """On a connection that lay idle, decode may have been restarted since: that costs a new one, not the request."""
+        reused = self._sender is not None
+        sender = self._connected(transfer.deadline)
+        began = time.monotonic()
+        try:
+            step(sender, transfer)
+        except TransferFailed as error:
+            if not reused or transfer.frames or error.code is not AbortCode.INTERNAL:
+                raise
+            self._disconnect()
+            step(self._connected(transfer.deadline), transfer)
+        transfer.link_seconds += time.monotonic() - began
 
     def _connected(self, deadline: float) -> KvSender:
         if self._sender is None:

@@ -10,7 +10,7 @@ import pytest
 from tests.engine.cluster import Cluster
 from tests.engine.reference_tokens import MAX_TOKENS, ReferenceTokens, compute_reference, differs
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
 
 def test_the_kept_reference_is_what_one_process_says_today(

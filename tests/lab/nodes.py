@@ -152,6 +152,7 @@ class Lab:
         self._ledger.mount(root)
         options = f"lowerdir={base},upperdir={upper},workdir={work}"
         run("mount", "-t", "overlay", "-o", options, namespace, str(root))
+        (root / "etc/hostname").write_text(name + "\n", encoding="utf-8")
         self._admit(root, address)
         if prepare:
             prepare(root)

@@ -90,14 +90,22 @@ class Site:
         return path
 
     def provision(self, inventory: Path, *options: str, environment: Mapping[str, str] | None = None) -> Ran:
-        process = self.start(inventory, *options, environment=environment)
-        try:
-            stdout, stderr = process.communicate(timeout=RUN_DEADLINE_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            raise
-        document = json.loads(stdout) if stdout.startswith("{") else None
-        return Ran(process.returncode, stdout, stderr, document)
+        return _ended(self.start(inventory, *options, environment=environment))
+
+    def diagnose(self, inventory: Path, *options: str) -> Ran:
+        """`pdctl doctor`, with the whole of its document."""
+        return _ended(self.lab.start(str(PDCTL), "doctor", str(inventory), "-o", "json", *options))
+
+    def doctor(self, inventory: Path, *options: str) -> dict[tuple[str, str, str], str]:
+        """(check, node, object) -> status of everything that the doctor finds on the nodes."""
+        ran = self.diagnose(inventory, *options)
+        if ran.code not in (0, 1, 3):
+            raise RuntimeError(f"pdctl doctor: exit {ran.code}\n{ran.stderr}")
+        found: dict[tuple[str, str, str], str] = {}
+        for finding in ran.document["findings"]:
+            subject = finding["subject"]
+            found[finding["check"], subject["node"], subject.get("object", "")] = finding["status"]
+        return found
 
     def start(
         self, inventory: Path, *options: str, environment: Mapping[str, str] | None = None
@@ -113,6 +121,16 @@ class Site:
             "ansible_ssh_private_key_file": str(self.lab.key),
             "ansible_ssh_common_args": f"-o UserKnownHostsFile={self.lab.known_hosts}",
         }
+
+
+def _ended(process: subprocess.Popen[str]) -> Ran:
+    try:
+        stdout, stderr = process.communicate(timeout=RUN_DEADLINE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise
+    document = json.loads(stdout) if stdout.startswith("{") else None
+    return Ran(process.returncode, stdout, stderr, document)
 
 
 def differences(before: str, after: str) -> list[str]:

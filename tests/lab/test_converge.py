@@ -16,6 +16,7 @@ from pdctl.content import content_root
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
 
 SHIPPED = yaml.safe_load((content_root() / "roles/policy/files/policy.yml").read_text(encoding="utf-8"))
+MOVED_BY_PROVISIONING = {"PD-LIMIT-002", "PD-LOCALE-001", "PD-SYSCTL-001", "PD-SYSCTL-002", "PD-YUM-002"}
 SYSCTLS = {key: str(value) for key, value in SHIPPED["sysctl"].items() if key not in NOT_IN_A_NAMESPACE}
 
 
@@ -36,6 +37,8 @@ class Story:
     check: Ran
     first: Ran
     second: Ran
+    doctor_before: Mapping[tuple[str, str, str], str]
+    doctor_after: Mapping[tuple[str, str, str], str]
 
 
 @pytest.fixture(scope="module")
@@ -47,13 +50,15 @@ def story(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Story:
     def look() -> Mapping[str, str]:
         return {name: snapshot(node, SYSCTLS) for name, node in lab.nodes.items()}
 
+    doctor_before = site.doctor(site.ini())
     bare = look()
     check = site.provision(site.ini(), "--check", "--diff", "-o", "json")
     after_check = look()
     first = site.provision(site.ini(), "-o", "json")
     converged = look()
     second = site.provision(site.yaml(), "-o", "json", environment={"LC_ALL": "C"})
-    return Story(site, bare, after_check, converged, look(), check, first, second)
+    doctor_after = site.doctor(site.ini())
+    return Story(site, bare, after_check, converged, look(), check, first, second, doctor_before, doctor_after)
 
 
 def _node(story: Story, name: str) -> Node:
@@ -112,6 +117,19 @@ def test_logins_and_services_have_the_limits(story: Story, name: str) -> None:
     assert _node(story, name).ssh(script).split() == wanted * 2
     service = f"systemd-run --quiet --wait --collect --pipe sh -c '{script}'"
     assert _node(story, name).ssh(service).split() == wanted * 2
+
+
+@pytest.mark.parametrize("name", ["n1", "n2"])
+def test_the_doctor_s_findings_move_to_pass(story: Story, name: str) -> None:
+    rows = [
+        (check, subject, before, story.doctor_after[check, node, subject])
+        for (check, node, subject), before in sorted(story.doctor_before.items())
+        if node == name and (check, node, subject) in story.doctor_after
+    ]
+    moved = [row for row in rows if row[2] != row[3]]
+    print("\n".join(f"{name}  {check}  {subject}: {before} -> {after}" for check, subject, before, after in moved))
+    assert {row[0] for row in moved} == MOVED_BY_PROVISIONING
+    assert {row[3] for row in moved} == {"pass"}
 
 
 def test_the_kernel_without_rdma_is_said_and_fails_nothing(story: Story) -> None:

@@ -1,6 +1,7 @@
 """One run over nodes that end in every way: changed, refused, failed, unreachable; and one that is interrupted."""
 
 import json
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -21,6 +22,11 @@ CLAMPED = "net.ipv4.neigh.eth0.base_reachable_time_ms"
 REFUSED = "net.core.rmem_max"
 ABSENT = "net.ipv4.neigh.default.gc_thresh3"
 OVERRIDDEN = "net.core.somaxconn"
+HOPELESS = {
+    "locale": {"candidates": ["xx_YY.UTF-8"]},
+    "limits": {"nofile": 2**31},
+    "services": {"rdma": {"Debian": {"packages": ["rdma-core", "no-such-package"], "units": ["no-such.service"]}}},
+}
 
 
 def _broken_python(root: Path) -> None:
@@ -67,10 +73,11 @@ def _strange_repository(root: Path) -> None:
 def site(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Site:
     lab.up(["good"], _strange_repository)
     lab.up(["stubborn"], _drop_in_of_the_site)
+    lab.up(["hopeless"])
     lab.up(["nopython"], _broken_python)
     lab.up(["noroot"], _without_sudo)
     lab.up(["sudoer"], _login_that_is_not_root)
-    pools = {"prefill": ["good", "stubborn"], "decode": ["nopython", "noroot", "sudoer"]}
+    pools = {"prefill": ["good", "stubborn", "hopeless"], "decode": ["nopython", "noroot", "sudoer"]}
     return Site(lab, tmp_path_factory.mktemp("site"), pools)
 
 
@@ -79,6 +86,7 @@ def inventory(site: Site) -> Path:
     asked = json.dumps({"sysctl": {REFUSED: 8388608, ABSENT: 8192, CLAMPED: 1}})
     variables = {
         "stubborn": f"pdctl_policy='{asked}'",
+        "hopeless": f"pdctl_policy='{json.dumps(HOPELESS)}'",
         "noroot": "ansible_user=ops",
         "sudoer": "ansible_user=ops",
     }
@@ -95,12 +103,13 @@ def test_each_host_has_its_own_ending(ran: Ran) -> None:
         "ghost": "unreachable",
         "good": "changed",
         "stubborn": "partly",
+        "hopeless": "partly",
         "nopython": "failed",
         "noroot": "failed",
         "sudoer": "failed",
     }
     assert ran.document["summary"] == {
-        "ok": 0, "changed": 1, "partly": 1, "failed": 3, "unreachable": 1, "incomplete": 0,
+        "ok": 0, "changed": 1, "partly": 2, "failed": 3, "unreachable": 1, "incomplete": 0,
     }  # fmt: skip
 
 
@@ -125,6 +134,30 @@ def test_a_refused_kernel_parameter_has_its_errno(ran: Ran) -> None:
     # procps prints `Invalid argument` and exits 0; this is what the kernel says to open(2).
     assert (problems[REFUSED]["errno_name"], problems[REFUSED]["wanted"]) == ("EACCES", "8388608")
     assert problems[ABSENT]["errno_name"] == "ENOENT"
+
+
+def test_a_locale_a_package_a_unit_or_a_limit_that_cannot_be_had_is_said_after_the_rest_is_done(
+    ran: Ran, site: Site
+) -> None:
+    problems = {(problem["role"], problem["key"]): problem for problem in ran.host("hopeless")["problems"]}
+    assert set(problems) == {
+        ("locale", "locale"),
+        ("safe_yum", "/usr/local/sbin/safe_yum"),
+        ("limits", "nofile"),
+        ("rdma", "packages"),
+        ("rdma", "no-such.service"),
+    }
+    assert "xx_YY.UTF-8" in problems["locale", "locale"]["wanted"]
+    assert "no-such-package" in problems["rdma", "packages"]["message"]
+    assert "fs.nr_open" in problems["limits", "nofile"]["message"]
+    node = site.lab.nodes["hopeless"]
+    assert node.ssh("ls /etc/security/limits.d").strip() == ""
+    assert "tcp_rmem" in node.ssh("cat /etc/sysctl.d/90-pdctl.conf")
+
+
+def test_the_doctor_never_passes_what_the_node_refused(ran: Ran, site: Site, inventory: Path) -> None:
+    found = site.doctor(inventory, "--limit", "stubborn", "--select", "PD-SYSCTL")
+    assert found["PD-SYSCTL-001", "stubborn", REFUSED] not in ("pass", "info")
 
 
 def test_a_clamped_value_shows_what_the_kernel_made_of_it(ran: Ran, site: Site) -> None:
@@ -168,6 +201,7 @@ def test_a_sudo_password_is_asked_for_once_and_kept_nowhere(site: Site, inventor
     terminal.expect("BECOME password: ")
     terminal.sendline(PASSWORD)
     terminal.expect(r"record (/\S+)", timeout=RUN_DEADLINE_S)
+    assert isinstance(terminal.match, re.Match)
     folder = Path(terminal.match.group(1))
     terminal.expect(pexpect.EOF)
     terminal.close()

@@ -49,9 +49,9 @@ def _short(fact: Sysctl, milliseconds: int, policy: Policy) -> Verdict:
         Status.FAIL,
         fact.key,
         f"{fact.key} is {milliseconds} ms; the policy wants {wanted} ms",
-        "The unit is milliseconds, and the kernel rounds up to its tick: 1 reads back as one tick, not as a second. Each "
-        "entry goes stale at once and is probed again. It cures no RoCE latency: a connected queue pair holds the "
-        "peer's MAC and asks no neighbour table.",
+        "The unit is milliseconds, and the kernel rounds up to its tick: 1 reads back as one tick, not as a second. "
+        "Each entry goes stale at once and is probed again. It cures no RoCE latency: a connected queue pair holds "
+        "the peer's MAC and asks no neighbour table.",
         (fact.quote,),
         (f"sysctl {fact.key}", "ip -s neigh show"),
         converge("sysctl", "Set it back; the interface's own value too.", f"sysctl -w {fact.key}={wanted}"),
@@ -63,7 +63,7 @@ CHECK = NodeCheck(
     topic="arp.base-reachable",
     title="Neighbour reachable time too short",
     severity=Severity.MEDIUM,
-    tools=("/proc/sys", "sysctl"),
+    tools=("sysctl",),
     sources=("linux Documentation/networking/ip-sysctl.rst", "linux net/core/neighbour.c, neigh_rand_reach_time"),
     judge=judge,
 )

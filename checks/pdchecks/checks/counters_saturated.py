@@ -48,9 +48,8 @@ def _judge(reading: Reading, limited: list[str]) -> Verdict:
         Status.WARN,
         reading.name,
         f"counters are saturated: {listed}; the true counts are at least that and no longer move",
-        "These counters are 4 to 32 bits wide and stop at their largest value until they are cleared. Neither "
-        "their value nor "
-        "a difference of two readings says anything now.",
+        "These counters are 4 to 32 bits wide and stop at their largest value until they are cleared. Neither their "
+        "value nor a difference of two readings says anything now.",
         (reading.quote(full),),
         (f"perfquery -x {device} {port}", f"grep '' /sys/class/infiniband/{device}/ports/{port}/counters/*"),
         Remedy(

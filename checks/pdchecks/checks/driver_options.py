@@ -55,8 +55,8 @@ def _ghost(module: str, names: dict[str, list[Quote]], accepted: ModuleParameter
         tuple(dict.fromkeys(quote for quotes in names.values() for quote in quotes)),
         (f"modinfo -p {module}", f"modprobe -c | grep '^options {module} '", "dmesg | grep 'unknown parameter'"),
         Remedy(
-            "Take the option out of /etc/modprobe.d and rebuild the initramfs, which may hold a copy of "
-            f"{module} with it.",
+            f"Take the option out of /etc/modprobe.d and rebuild the initramfs, which may hold a copy of {module} "
+            "with it.",
             commands=(f"grep -rn {module} /etc/modprobe.d", "update-initramfs -u   # dracut -f on the RHEL family"),
             impact=Impact.DRIVER_RELOAD,
         ),

@@ -35,14 +35,13 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
             Status.FAIL,
             device,
             f"{events[0].driver} could not start this card: error {', '.join(codes)}",
-            f"{meaning[0].upper()}{meaning[1:]}. The card has no network interface and no RDMA device, so that "
-            "no other "
-            "tool shows it.",
+            f"{meaning[0].upper()}{meaning[1:]}. The card has no network interface and no RDMA device, so that no "
+            "other tool shows it.",
             quotes,
             (f"dmesg | grep {device}", f"lspci -nnk -s {device}"),
             Remedy(
-                "Read the lines before it in the kernel log; compare driver and firmware versions; reset or "
-                "reseat the card.",
+                "Read the lines before it in the kernel log; compare driver and firmware versions; reset or reseat "
+                "the card.",
                 commands=(
                     f"echo 1 > /sys/bus/pci/devices/{device}/remove",
                     "echo 1 > /sys/bus/pci/rescan",

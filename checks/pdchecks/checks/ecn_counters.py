@@ -30,9 +30,8 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
                 reading.name,
                 f"np_cnp_sent, np_ecn_marked_roce_packets and rp_cnp_handled are absent among {len(reading.values)} "
                 "counters: whether congestion control works cannot be seen here",
-                "This device, its firmware or a bond does not offer them. Absent is not zero: ask the members of "
-                "the bond, "
-                "or the switch's own counters of marked packets.",
+                "This device, its firmware or a bond does not offer them. Absent is not zero: ask the members of the "
+                "bond, or the switch's own counters of marked packets.",
                 (reading.quote(list(reading.values)[:6]),),
                 (
                     f"rdma statistic show link {reading.name}",
@@ -48,6 +47,6 @@ CHECK = NodeCheck(
     severity=Severity.LOW,
     tools=("infiniband", "hw_counters", "rdma"),
     sources=("linux drivers/infiniband/hw/mlx5/counters.c",),
-    need=Need.RDMA,
+    need=Need.ROCE,
     judge=judge,
 )

@@ -23,6 +23,6 @@ CHECK = NodeCheck(
         "linux drivers/infiniband/hw/mlx5/{cong,counters}.c",
         "https://docs.nvidia.com/networking/display/mlnxofedv24010331/explicit+congestion+notification+(ecn)",
     ),
-    need=Need.RDMA,
+    need=Need.ROCE,
     judge=judge,
 )

@@ -34,7 +34,13 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
 def _against_pauses(rdma: Reading, nic: Reading, lossless: int) -> Iterator[Verdict]:
     paused = by_priority(nic.values).get(lossless, {}).get("rx_pause", 0)
     # A CNP handled says that another receiver saw marks: the switch does mark.
-    if not paused or total(rdma.values, CNP_HANDLED):
+    if handled := total(rdma.values, CNP_HANDLED):
+        summary = f"{handled} CNPs came from receivers that saw marks"
+        yield Verdict(Status.PASS, rdma.name, summary, quotes=(rdma.quote(CNP_HANDLED),))
+        return
+    if not paused:
+        summary = f"no packet arrived marked, and priority {lossless} of {nic.name} was never paused"
+        yield Verdict(Status.INFO, rdma.name, summary, quotes=(rdma.quote(MARKED),))
         return
     yield Verdict(
         Status.WARN,
@@ -42,15 +48,13 @@ def _against_pauses(rdma: Reading, nic: Reading, lossless: int) -> Iterator[Verd
         f"the network paused priority {lossless} of {nic.name} {paused} times, but no packet arrived with a "
         "congestion mark",
         "ECN is not configured on the switch's RoCE queue (or its threshold lies above that of PFC), or packets "
-        "leave the "
-        "sender without ECT bits. DCQCN is driven by these marks: without them PFC alone regulates, and it stops "
-        "whole links.",
+        "leave the sender without ECT bits. DCQCN is driven by these marks: without them PFC alone regulates, and it "
+        "stops whole links.",
         (rdma.quote((*MARKED, *CNP_HANDLED)), nic.quote([f"rx_prio{lossless}_pause", f"tx_prio{lossless}_pause"])),
         ("show the ECN or WRED profile of the RoCE queue on the switch", f"rdma statistic show link {rdma.name}"),
         Remedy(
-            "On the switch, mark with ECN on the queue of the lossless class, with a lower threshold than the "
-            "one at which PFC "
-            "pauses; do not turn ECN off in favour of DCQCN, which needs it."
+            "On the switch, mark with ECN on the queue of the lossless class, with a lower threshold than the one at "
+            "which PFC pauses; do not turn ECN off in favour of DCQCN, which needs it."
         ),
     )
 
@@ -62,6 +66,6 @@ CHECK = NodeCheck(
     severity=Severity.MEDIUM,
     tools=("infiniband", "hw_counters", "rdma"),
     sources=("Zhu et al., Congestion Control for Large-Scale RDMA Deployments, SIGCOMM 2015",),
-    need=Need.RDMA,
+    need=Need.ROCE,
     judge=judge,
 )

@@ -7,10 +7,7 @@ from pdchecks.facts.host import Unit
 from pdchecks.finding import Impact, Remedy, Severity, Status
 from pdchecks.nodefacts import NodeFacts
 from pdchecks.policy import Policy
-from pdchecks.units import is_engine
-
-# systemd's own default gives up after so many starts in ten seconds; systemd.unit(5), StartLimitBurst.
-_MANY_RESTARTS = 5
+from pdchecks.units import MANY_RESTARTS, is_engine
 
 
 def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
@@ -49,7 +46,7 @@ def _unit(unit: Unit) -> Verdict:
             log,
             restart,
         )
-    if unit.restarts >= _MANY_RESTARTS:
+    if unit.restarts >= MANY_RESTARTS:
         return Verdict(
             Status.WARN,
             unit.name,

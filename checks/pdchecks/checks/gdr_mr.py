@@ -17,9 +17,8 @@ _VENDOR_PCI = 0x51
 _REGISTRATION = ("allocate mr", "create mr", "register", "reg_mr", "dmabuf")
 _GPU_SIDE = (
     "Registration worked, then the NIC's access to the GPU's memory was refused: the GPU's BAR, an IOMMU or ACS "
-    "between the "
-    "two, or the machine's topology. If one direction works and the other does not, it is the receiving host's "
-    "GPU side."
+    "between the two, or the machine's topology. If one direction works and the other does not, it is the receiving "
+    "host's GPU side."
 )
 
 
@@ -48,8 +47,7 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
 
 _NO_WAY = (
     "The NIC has no way to GPU memory: nvidia_peermem is not loaded or does not fit, and DMA-BUF is not offered "
-    "(proprietary "
-    "driver, old kernel, vGPU). The same test on host memory works in that case."
+    "(proprietary driver, old kernel, vGPU). The same test on host memory works in that case."
 )
 
 
@@ -67,8 +65,8 @@ def _failed(subject: str, summary: str, cause: str, quotes: tuple[Quote, ...]) -
         ),
         Remedy(
             "Load nvidia_peermem, or use DMA-BUF (open kernel modules, kernel 5.12 or newer, --use_cuda_dmabuf). "
-            "Then see that "
-            "ACS is off between GPU and NIC, the IOMMU passes through, and the GPU's whole BAR is mapped.",
+            "Then see that ACS is off between GPU and NIC, the IOMMU passes through, and the GPU's whole BAR is "
+            "mapped.",
             commands=("modprobe nvidia_peermem",),
             survives_reboot=False,
             impact=Impact.RESTART_ENGINE,

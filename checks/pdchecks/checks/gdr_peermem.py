@@ -18,11 +18,9 @@ _VERIFY = (
     "modinfo -F license nvidia   # Dual MIT/GPL: the open modules, which have DMA-BUF",
 )
 _REMEDY = Remedy(
-    "Use the open NVIDIA kernel modules with a kernel of 5.12 or newer and CUDA 11.7 or newer: DMA-BUF then "
-    "needs no module. "
-    "Else load nvidia_peermem, built against the RDMA stack that is installed (install the vendor's RDMA stack "
-    "first, the "
-    "NVIDIA driver after it).",
+    "Use the open NVIDIA kernel modules with a kernel of 5.12 or newer and CUDA 11.7 or newer: DMA-BUF then needs no "
+    "module. Else load nvidia_peermem, built against the RDMA stack that is installed (install the vendor's RDMA "
+    "stack first, the NVIDIA driver after it).",
     commands=("modprobe nvidia_peermem", "echo nvidia_peermem > /etc/modules-load.d/nvidia-peermem.conf"),
     impact=Impact.RESTART_ENGINE,
 )
@@ -73,9 +71,8 @@ def _broken(broken: list[tuple[str, Quote]]) -> Verdict:
         Status.FAIL,
         "peer memory",
         f"the peer memory module does not load: {broken[0][0]}",
-        "It was built against another RDMA stack than the one that is loaded: ib_core has not the symbols that "
-        "it wants. With "
-        "the inbox stack it cannot work; DMA-BUF can."
+        "It was built against another RDMA stack than the one that is loaded: ib_core has not the symbols that it "
+        "wants. With the inbox stack it cannot work; DMA-BUF can."
         if symbols
         else "The module is not there for this kernel.",
         tuple(quote for _, quote in broken),

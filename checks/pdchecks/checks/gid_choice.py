@@ -42,11 +42,9 @@ def _recommend(table: Table, good: list[Gid]) -> Iterator[Verdict]:
             Status.INFO,
             table.name,
             f"RoCE v2 with a routable address: index {indices}",
-            "This is the index that NCCL_IB_GID_INDEX, UCX_IB_GID_INDEX, MC_GID_INDEX or perftest's -x has to "
-            "name, where "
-            "the library does not choose by itself. Indices follow the order in which addresses were set and may "
-            "move when "
-            "a link goes down and comes back.",
+            "This is the index that NCCL_IB_GID_INDEX, UCX_IB_GID_INDEX, MC_GID_INDEX or perftest's -x has to name, "
+            "where the library does not choose by itself. Indices follow the order in which addresses were set and "
+            "may move when a link goes down and comes back.",
             tuple(gid.quote for gid in good),
             (f"show_gids {table.device}",),
         )
@@ -103,6 +101,6 @@ CHECK = NodeCheck(
     severity=Severity.HIGH,
     tools=("show_gids", "ibv_devinfo", "infiniband"),
     sources=("https://github.com/NVIDIA/nccl/issues/769", "https://github.com/NVIDIA/nccl/issues/551"),
-    need=Need.RDMA,
+    need=Need.ROCE,
     judge=judge,
 )

@@ -13,6 +13,9 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
     usable = {table.name: {gid.index: gid for gid in table.usable} for table in tables(node)}
     usable = {name: indices for name, indices in usable.items() if indices}
     if len(usable) < 2:
+        if usable and node.collected:
+            quotes = tuple(gid.quote for indices in usable.values() for gid in indices.values())
+            yield Verdict(Status.PASS, "GID index of all ports", "one port has usable GIDs", quotes=quotes)
         return
     common = set.intersection(*(set(indices) for indices in usable.values()))
     quotes = tuple(gid.quote for indices in usable.values() for gid in list(indices.values())[:1])
@@ -27,14 +30,12 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
         "GID index of all ports",
         f"no GID index is right on all ports ({listed})",
         "NCCL_IB_GID_INDEX and its sisters take one index for every device. Indices follow the order in which "
-        "addresses were "
-        "set, so that an extra address or a link that came back moves them on one port only.",
+        "addresses were set, so that an extra address or a link that came back moves them on one port only.",
         quotes,
         ("show_gids",),
         Remedy(
-            "Leave the index unset where the library finds a RoCE v2 GID by itself (NCCL since 2.21: index -1), "
-            "or make the "
-            "addresses of all ports alike and set the links down and up in turn.",
+            "Leave the index unset where the library finds a RoCE v2 GID by itself (NCCL since 2.21: index -1), or "
+            "make the addresses of all ports alike and set the links down and up in turn.",
             commands=("unset NCCL_IB_GID_INDEX",),
             survives_reboot=False,
         ),
@@ -48,6 +49,6 @@ CHECK = NodeCheck(
     severity=Severity.MEDIUM,
     tools=("show_gids", "infiniband"),
     sources=("https://github.com/NVIDIA/nccl/pull/2183", "nccl src/transport/net_ib.cc"),
-    need=Need.RDMA,
+    need=Need.ROCE,
     judge=judge,
 )

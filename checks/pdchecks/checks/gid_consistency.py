@@ -67,11 +67,9 @@ def _compare(port: _Port, others: list[_Port], fixed: bool) -> Iterator[Verdict]
         Status.FAIL if fixed else Status.WARN,
         f"GID index of {port.name}",
         f"no common GID index: {other.node} has index {other.listed} ({other.name}), {port.node} has index "
-        f"{port.listed} "
-        f"({port.name})",
-        "One index for all hosts (NCCL_IB_GID_INDEX, MC_GID_INDEX, UCX_IB_GID_INDEX) points to a link-local, a "
-        "v1 or no GID "
-        "on one of them. Indices follow the order in which addresses were set, and differ in containers.",
+        f"{port.listed} ({port.name})",
+        "One index for all hosts (NCCL_IB_GID_INDEX, MC_GID_INDEX, UCX_IB_GID_INDEX) points to a link-local, a v1 or "
+        "no GID on one of them. Indices follow the order in which addresses were set, and differ in containers.",
         (*other.quotes, *port.quotes),
         (f"show_gids   # on {other.node} and on {port.node}",),
         Remedy(

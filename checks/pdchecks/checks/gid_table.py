@@ -55,10 +55,9 @@ def _judge_table(table: Table, netdev: str, down: bool) -> Verdict:
             Status.INFO,
             table.name,
             f"the table is sparse: index {_listed(holes)} missing, {_listed(indices)} present",
-            "In a container or a pod the first slots belong to interfaces of other network namespaces; they read "
-            "as zero, "
-            "and their type cannot be read. A program that assumes index 3, or stops at the first slot it cannot read, "
-            "breaks here.",
+            "In a container or a pod the first slots belong to interfaces of other network namespaces; they read as "
+            "zero, and their type cannot be read. A program that assumes index 3, or stops at the first slot it "
+            "cannot read, breaks here.",
             quotes,
             verify,
         )
@@ -83,6 +82,6 @@ CHECK = NodeCheck(
     severity=Severity.MEDIUM,
     tools=("show_gids", "ibv_devinfo", "infiniband"),
     sources=("https://github.com/NVIDIA/nccl/issues/1573", "mlnx-tools show_gids"),
-    need=Need.RDMA,
+    need=Need.ROCE,
     judge=judge,
 )

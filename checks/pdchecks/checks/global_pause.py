@@ -30,9 +30,8 @@ def _judge(fact: PauseFrames, wanted: bool, with_pfc: bool) -> Verdict:
         Status.FAIL if with_pfc else Status.WARN,
         fact.netdev,
         f"global pause is {state}" + (" while PFC is on: the two exclude each other" if with_pfc else ", not PFC's"),
-        "802.3x pause stops every class on the link, management and congestion notifications too; one slow "
-        "receiver then "
-        "holds up all. PFC pauses one priority only.",
+        "802.3x pause stops every class on the link, management and congestion notifications too; one slow receiver "
+        "then holds up all. PFC pauses one priority only.",
         (fact.quote,),
         (f"ethtool -a {fact.netdev}",),
         _remedy(fact.netdev, "off"),
@@ -59,6 +58,6 @@ CHECK = NodeCheck(
     severity=Severity.MEDIUM,
     tools=("ethtool",),
     sources=("IEEE 802.1Q-2022 clause 36", "ethtool(8)"),
-    need=Need.RDMA,
+    need=Need.ROCE,
     judge=judge,
 )

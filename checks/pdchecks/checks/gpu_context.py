@@ -68,9 +68,11 @@ def _gpu(
         return Verdict(
             Status.WARN,
             name,
-            f"{len(stray)} of {len(compute)} processes on it hold no more than an empty context: {_pids(stray)} ({amounts})",
-            f"{context.ghost_min_mib} to {context.ghost_max_mib} MiB is what a CUDA context costs by itself. The classic: "
-            "each rank touches the first GPU before it selects its own. It takes memory from the one who works there.",
+            f"{len(stray)} of {len(compute)} processes on it hold no more than an empty context: {_pids(stray)} "
+            f"({amounts})",
+            f"{context.ghost_min_mib} to {context.ghost_max_mib} MiB is what a CUDA context costs by itself. The "
+            "classic: each rank touches the first GPU before it selects its own. It takes memory from the one who "
+            "works there.",
             quotes,
             _VERIFY,
             _REMEDY,

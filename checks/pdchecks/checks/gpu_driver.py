@@ -24,7 +24,8 @@ class _Fault:
 
 _MISMATCH = _Fault(
     "the NVIDIA library and the loaded kernel module are of two versions",
-    "The driver package was upgraded while the old module stayed loaded; every new CUDA process fails, running ones go on.",
+    "The driver package was upgraded while the old module stayed loaded; every new CUDA process fails, running "
+    "ones go on.",
     Remedy(
         "Unload the old module and load the new one, or reboot; hold the package back from automatic upgrades.",
         commands=("cat /proc/driver/nvidia/version", "modinfo -F version nvidia", "systemctl reboot"),
@@ -75,6 +76,8 @@ _NOT_INITIALISED = _Fault(
         impact=Impact.REBOOT,
     ),
 )
+# Of the driver these say nothing: whoever asked may not know.
+_NOT_TOLD = re.compile(r"insufficient permission", re.IGNORECASE)
 _WORDS = (
     (re.compile(r"version mismatch", re.IGNORECASE), _MISMATCH),
     (re.compile(r"couldn't find lib|libnvidia-ml", re.IGNORECASE), _NO_LIBRARY),
@@ -89,7 +92,18 @@ _DEAD = ("ERR!", "Unknown Error", "GPU is lost")
 
 def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
     for query in node.all(GpuQueryRefused):
-        if not query.field:
+        if query.field:
+            continue
+        if _NOT_TOLD.search(query.words):
+            yield Verdict(
+                Status.UNKNOWN,
+                "NVIDIA driver",
+                f"the driver told nothing: {query.words}",
+                "This user, or this container's device rules, may not open /dev/nvidiactl.",
+                (query.quote,),
+                ("ls -l /dev/nvidia*", "id"),
+            )
+        else:
             fault = next(fault for words, fault in _WORDS if words.search(query.words))
             yield _say(fault, "NVIDIA driver", f"{fault.summary}: {query.words}", (query.quote,))
     for event in node.all(KernelEvent):

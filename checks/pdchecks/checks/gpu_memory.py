@@ -36,7 +36,8 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
                 Status.WARN,
                 device.name,
                 f"{of} are in use and no process is listed",
-                "A process in another PID namespace, a zombie, or one that died without giving its memory back holds it.",
+                "A process in another PID namespace, a zombie, or one that died without giving its memory back "
+                "holds it.",
                 device.quote(*_FIELDS),
                 _VERIFY,
                 Remedy(

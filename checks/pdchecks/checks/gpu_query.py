@@ -37,7 +37,8 @@ def _cause(query: GpuQueryRefused) -> str:
         return "The driver did not answer; what it says of itself is judged as the GPU's health."
     if query.what != "gpu" and query.field.startswith(_GPU_ONLY):
         return (
-            f"{query.field} belongs to --query-gpu, not to the query of processes; one unknown name fails the whole query. "
+            f"{query.field} belongs to --query-gpu, not to the query of processes; one unknown name fails the "
+            "whole query. "
             "Ask two queries."
         )
     if query.what == "gpu" and query.field in _PROCESS_ONLY:

@@ -81,6 +81,7 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
     for event in node.all(KernelEvent):
         if event.kind == "xid" and event.detail.isdecimal():
             events.setdefault((event.device, int(event.detail)), []).append(event)
+    yield from _switches(node)
     for (device, number), found in events.items():
         xid = _CATALOGUE.get(number, _OTHER)
         times = f", {len(found)} times" if len(found) > 1 else ""
@@ -93,6 +94,24 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
             tuple(event.quote for event in found[:4]),
             ("dmesg | grep -i xid", f"nvidia-smi -q -i {device}", "dcgmi diag -r 3"),
             None if xid.status is Status.INFO else remedy,
+        )
+
+
+def _switches(node: NodeFacts) -> Iterator[Verdict]:
+    """NVSwitch reports its own numbers, and whether they are fatal."""
+    for event in node.all(KernelEvent):
+        if event.kind != "sxid":
+            continue
+        number, _, words = event.detail.partition(", ")
+        fatal = not words.lower().startswith("non-fatal")
+        yield Verdict(
+            Status.FAIL if fatal else Status.WARN,
+            f"NVSwitch {event.device} SXID {number}",
+            f"SXID {number} on NVSwitch {event.device}: {words}",
+            "A switch between the GPUs reported it; a fatal one ends programs on every GPU that it connects.",
+            (event.quote,),
+            ("dmesg | grep -i sxid", "nvidia-smi nvlink -s"),
+            Remedy(_LINK, impact=Impact.RESTART_ENGINE),
         )
 
 

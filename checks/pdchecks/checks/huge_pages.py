@@ -66,7 +66,7 @@ CHECK = NodeCheck(
     topic="limits.hugepages",
     title="Huge pages ran out",
     severity=Severity.MEDIUM,
-    tools=("/proc/meminfo", "meminfo"),
+    tools=("meminfo",),
     sources=("linux Documentation/admin-guide/mm/hugetlbpage.rst", "mmap(2), MAP_HUGETLB"),
     judge=judge,
 )

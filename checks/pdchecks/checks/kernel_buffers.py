@@ -34,7 +34,7 @@ CHECK = NodeCheck(
     topic="sysctl.buffers",
     title="Kernel buffers below the policy",
     severity=Severity.LOW,
-    tools=("/proc/sys", "sysctl"),
+    tools=("sysctl",),
     sources=(
         "linux Documentation/networking/ip-sysctl.rst",
         "linux Documentation/admin-guide/sysctl/net.rst",

@@ -12,9 +12,12 @@ _VERIFY = ("pdctl doctor --pair PREFILL DECODE", "journalctl -u 'pdctl-*' | grep
 
 
 def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
-    accepted = node.all(HandshakeAccepted)
-    if accepted and not node.all(HandshakeRefused):
-        yield Verdict(Status.PASS, "handshake", f"the engines fit: {accepted[-1].words}", quotes=(accepted[-1].quote,))
+    said = [fact for fact in node.facts if isinstance(fact, HandshakeAccepted | HandshakeRefused)]
+    if said and isinstance(last := said[-1], HandshakeAccepted):
+        before = sum(isinstance(fact, HandshakeRefused) for fact in said)
+        earlier = f", after {before} refusals" if before else ""
+        yield Verdict(Status.PASS, "handshake", f"the engines fit{earlier}: {last.words}", quotes=(last.quote,))
+        return
     for refused in node.all(HandshakeRefused):
         pair = f"{refused.words}: " if " -> " in refused.words else ""
         if not refused.field or refused.field == "compatibility hash":
@@ -24,7 +27,8 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
             Status.FAIL,
             f"{pair}{refused.field}",
             f"prefill and decode differ in {refused.field}: prefill {refused.prefill}, decode {refused.decode}",
-            "The KV that one computes means nothing to the other, so the handshake refused the pair before any request.",
+            "The KV that one computes means nothing to the other, so the handshake refused the pair before any "
+            "request.",
             (refused.quote,),
             _VERIFY,
             Remedy(
@@ -39,12 +43,14 @@ def _opaque(refused: HandshakeRefused) -> Verdict:
         Status.FAIL,
         "compatibility hash" if refused.field else "handshake",
         f"the engines' handshake failed{values}",
-        "vLLM folds version, model, dtype, KV heads, cache dtype, layout and attention backend into one hash and does not "
+        "vLLM folds version, model, dtype, KV heads, cache dtype, layout and attention backend into one hash and "
+        "does not "
         "say which differs. Two kinds of GPU may choose two attention backends by themselves.",
         (refused.quote,),
         ("pdctl doctor --pair PREFILL DECODE", "grep -E 'Using .* backend|kv_cache_dtype|vLLM API server version' LOG"),
         Remedy(
-            "Compare version, --dtype, --kv-cache-dtype, --block-size and VLLM_ATTENTION_BACKEND of both; set the same. "
+            "Compare version, --dtype, --kv-cache-dtype, --block-size and VLLM_ATTENTION_BACKEND of both; set "
+            "the same. "
             "Switching the check off (enforce_handshake_compat) trades a clear error for garbage.",
             impact=Impact.RESTART_ENGINE,
         ),
@@ -56,7 +62,7 @@ CHECK = NodeCheck(
     topic="kv.handshake",
     title="Prefill and decode refuse each other",
     severity=Severity.CRITICAL,
-    tools=("journalctl",),
+    tools=("journalctl", "tail"),
     sources=("pdwire, the compatibility verdict", "https://github.com/vllm-project/vllm/pull/29503"),
     need=Need.ENGINE,
     silence_passes=True,

@@ -22,7 +22,8 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
             (refused.quote,),
             ("pdctl doctor --pair PREFILL DECODE", "journalctl -u 'pdctl-*' | grep -i 'expected'"),
             Remedy(
-                "Bring both sides to one KV layout [tokens, kv_heads, head_dim], one dtype, block size and tensor-parallel "
+                "Bring both sides to one KV layout [tokens, kv_heads, head_dim], one dtype, block size and "
+                "tensor-parallel "
                 "size; change the side that sends.",
                 impact=Impact.RESTART_ENGINE,
             ),
@@ -53,7 +54,7 @@ CHECK = NodeCheck(
     topic="kv.shape",
     title="KV of the wrong shape",
     severity=Severity.CRITICAL,
-    tools=("journalctl",),
+    tools=("journalctl", "tail"),
     sources=(
         "pdwire, the shape validators",
         "https://github.com/vllm-project/vllm/pull/29503",

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from pdchecks.check import Need, NodeCheck, Verdict
-from pdchecks.fabric import carries_rdma, is_infiniband
+from pdchecks.fabric import carries_rdma
 from pdchecks.facts.log import CarrierLost
 from pdchecks.facts.net import NicCounters
 from pdchecks.facts.rdma import RdmaCounters
@@ -32,7 +32,7 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
             downs = counters.values["link_down_events_phy"]
             yield _from_counter(counters.netdev, downs, "link_down_events_phy", counters, policy)
     for rdma in node.all(RdmaCounters):
-        if "link_downed" in rdma.values and is_infiniband(node, rdma.device):
+        if "link_downed" in rdma.values:
             yield _from_counter(f"{rdma.device}/{rdma.port}", rdma.values["link_downed"], "link_downed", rdma, policy)
 
 
@@ -46,8 +46,8 @@ def _from_log(interface: str, facts: list[CarrierLost], policy: Policy) -> Verdi
         status,
         interface,
         f"{counted}; the policy allows fewer than {link.flaps_per_day}",
-        "A marginal cable, module or port; or somebody reset it on purpose. Each loss stops every queue pair on "
-        "the link.",
+        "A marginal cable, module or port; or somebody reset it on purpose. Each loss stops every queue pair on the "
+        "link.",
         quotes,
         (f"journalctl -k --since -1d | grep -w {interface}", f"ethtool -S {interface} | grep -w link_down_events_phy"),
         None if status is Status.INFO else _REMEDY,
@@ -79,7 +79,7 @@ def _from_counter(name: str, downs: int, counter: str, fact: NicCounters | RdmaC
         f"{counter} is {downs} since the driver was loaded; more than {limit} points to a bad link",
         "The counter never goes back, so that it does not tell when. Read it twice to see whether it still grows.",
         (fact.quote,),
-        (f"ethtool -S {name} | grep {counter}",),
+        (f"ethtool -S {name} | grep {counter}" if isinstance(fact, NicCounters) else f"perfquery {fact.device}",),
         _REMEDY,
     )
 

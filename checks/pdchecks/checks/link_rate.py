@@ -19,6 +19,10 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
     rated = [port for port in ports(node) if port.active and not isinstance(port.rate_gbps, Unknown)]
     for port in rated:
         yield _against_sisters(node, port, [other for other in rated if other is not port])
+    for port in ports(node):
+        # The rate that tools print for a port that is down is a default.
+        if port.down and node.collected:
+            yield Verdict(Status.INFO, port.name, "has no rate: the port is down", quotes=port.quotes)
     for speed in node.all(LinkSpeed):
         if judged(node, speed.netdev) and speed.detected is not False:
             yield from _against_modes(speed)

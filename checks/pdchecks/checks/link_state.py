@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 
 from pdchecks.check import Need, NodeCheck, Verdict
-from pdchecks.fabric import Port, ports
+from pdchecks.evidence import words
+from pdchecks.fabric import Port, carries_rdma, ports
+from pdchecks.facts.net import LinkSpeed
 from pdchecks.finding import Remedy, Severity, Status
 from pdchecks.nodefacts import NodeFacts
 from pdchecks.policy import Policy
@@ -14,6 +16,13 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
     unused = policy.values.link.unused
     for port in ports(node):
         yield _judge_port(port, port.device in unused)
+    if not ports(node):
+        yield from _unread(node)
+    if not node.collected and not ports(node):
+        # Pasted output of ethtool alone: what was asked about was meant to be up.
+        for link in node.all(LinkSpeed):
+            if link.detected is False and carries_rdma(node, link.netdev) is not False:
+                yield _no_link(link)
 
 
 def _judge_port(port: Port, unused: bool) -> Verdict:
@@ -32,6 +41,33 @@ def _judge_port(port: Port, unused: bool) -> Verdict:
     status = Status.WARN if port.state == "ACTIVE_DEFER" else Status.FAIL
     cause = f"State {port.state}, physical state {physical or 'not printed'}. {cause}"
     return Verdict(status, port.name, f"port is {shown}", cause, port.quotes, verify, remedy)
+
+
+def _unread(node: NodeFacts) -> Iterator[Verdict]:
+    """A tool that was asked and failed leaves the ports unseen, which is no word on the ports."""
+    for tool in ("ibstat", "ibstatus", "ibv_devinfo", "rdma"):
+        if why := node.why_unread(tool):
+            yield Verdict(
+                Status.UNKNOWN,
+                "RDMA ports",
+                f"no port was seen: {why}",
+                "RoCE may work all the same: ibstat needs the management device /dev/infiniband/umad*, which RoCE and "
+                "containers often lack; ibv_devinfo needs /dev/infiniband/uverbs* and the card's provider library.",
+                tuple(unread.quote for unread in node.unread if tool in words(unread.quote.command)),
+                ("rdma link show", "ls -l /dev/infiniband /sys/class/infiniband"),
+            )
+
+
+def _no_link(link: LinkSpeed) -> Verdict:
+    return Verdict(
+        Status.FAIL,
+        link.netdev,
+        "link is Down: ethtool detects none",
+        "No cable, a dead module, the far port down, or speeds, FEC or auto-negotiation that do not fit.",
+        (link.quote,),
+        (f"ethtool {link.netdev}", f"ethtool -m {link.netdev}"),
+        Remedy("Check cable, module and the switch port.", commands=(f"ip link set dev {link.netdev} up",)),
+    )
 
 
 def _word(state: object) -> str:
@@ -58,9 +94,8 @@ def _why(port: Port, physical: str | None) -> tuple[str, Remedy]:
         )
     if physical == "POLLING":
         return (
-            "The port looks for a partner and finds none: no cable, a dead module, the far port down, or speeds, "
-            "FEC or "
-            "auto-negotiation that do not fit.",
+            "The port looks for a partner and finds none: no cable, a dead module, the far port down, or speeds, FEC "
+            "or auto-negotiation that do not fit.",
             Remedy(f"Check cable, module and the switch port. {unused}", commands=(f"ethtool -m {netdev}",)),
         )
     return (

@@ -32,7 +32,8 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
             Status.WARN,
             "tool messages",
             f"messages are translated to {languages}: {meanings} is not in English",
-            "The locale of the session (LC_MESSAGES, LANG, LANGUAGE) translates them. Programs that look for the English "
+            "The locale of the session (LC_MESSAGES, LANG, LANGUAGE) translates them. Programs that look for the "
+            "English "
             "words, as older Ansible modules do, take them for failures or changes.",
             tuple(fact.quote for fact in translated[:4]),
             _VERIFY,
@@ -50,7 +51,8 @@ def _stopped(fact: CodecFailure) -> Verdict:
         Status.FAIL,
         f"messages of {fact.program}",
         f"{fact.program} stopped: its ASCII codec cannot {what}",
-        "Python 2, or Python 3 in the C locale without UTF-8 mode, mixes translated text with plain bytes, or prints to "
+        "Python 2, or Python 3 in the C locale without UTF-8 mode, mixes translated text with plain bytes, or "
+        "prints to "
         "a stream that it takes for ASCII.",
         (fact.quote,),
         _VERIFY,

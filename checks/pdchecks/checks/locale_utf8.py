@@ -63,7 +63,8 @@ def _nothing_configured(files: list[LocaleSetting], node: NodeFacts, policy: Pol
         Status.FAIL,
         "node's locale",
         f"{files[0].path} names no locale: logins and services speak the C locale, whose charmap is ASCII",
-        "Python programs, yum and Ansible modules stop at the first byte above 0x7f in a path, a repository or a message.",
+        "Python programs, yum and Ansible modules stop at the first byte above 0x7f in a path, a repository or a "
+        "message.",
         tuple(fact.quote for fact in (*files, *node.all(LocaleList)))[:4],
         _VERIFY,
         _remedy(policy),
@@ -77,6 +78,9 @@ def _pasted(charmaps: dict[str, Charmap], node: NodeFacts, policy: Policy) -> It
         subject = f"locale {proof.locale}" if proof.locale else "locale of the session"
         if proof.charmap == wanted and not proof.complaints:
             yield Verdict(Status.PASS, subject, f"{subject}: charmap is {proof.charmap}", quotes=(proof.quote,))
+        elif proof.beaten:
+            summary = f"LC_ALL={proof.locale} beats LANG={proof.beaten}: charmap is {proof.charmap}, not {wanted}"
+            yield _missing(subject, proof.locale, summary, (proof.quote,), policy)
         elif canonical(proof.locale) in ("c", "posix"):
             continue
         else:
@@ -104,7 +108,8 @@ def _refused(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
             Status.FAIL,
             f"locale {fact.locale}" if fact.locale else "locale of the session",
             f"{fact.program} could not use {named}",
-            "That locale is not installed on the machine where the program ran; ssh carries LANG and LC_* from the client "
+            "That locale is not installed on the machine where the program ran; ssh carries LANG and LC_* from "
+            "the client "
             "(SendEnv, AcceptEnv), so it may be the client's choice.",
             (fact.quote,),
             (*_VERIFY, "ssh -G HOST | grep -i sendenv"),

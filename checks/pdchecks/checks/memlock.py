@@ -5,13 +5,15 @@ from collections.abc import Iterator
 from pdchecks.check import NodeCheck, Verdict
 from pdchecks.converge import converge
 from pdchecks.facts.host import Limit
-from pdchecks.facts.log import ObjectRefused
+from pdchecks.facts.log import KernelEvent, ObjectRefused
 from pdchecks.finding import Impact, Severity, Status
 from pdchecks.limit_scope import judge_limit
 from pdchecks.nodefacts import NodeFacts
 from pdchecks.policy import Policy
 from pdchecks.quantity import size
 
+# The card ran out of something, which the kernel logs.
+_CARD = ("command-refused", "mkey-refused")
 _CAUSE = (
     "Registered memory is locked memory: with this limit `ibv_reg_mr` and `ibv_create_cq` fail with Cannot allocate "
     "memory. limits.d reaches logins only; a systemd unit takes LimitMEMLOCK, a container --ulimit memlock=-1."
@@ -23,24 +25,33 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
     # The policy counts in KiB, as pam_limits does.
     floor = None if wanted == "unlimited" else int(wanted) * 1024
     refused = tuple(f.quote for f in node.all(ObjectRefused) if "allocate memory" in f.words.lower())
-    for limit in node.all(Limit):
-        if limit.name == "memlock":
-            yield judge_limit(
-                limit,
-                floor,
-                size,
-                cause=_CAUSE,
-                verify=("ulimit -l", "grep 'locked memory' /proc/self/limits", "systemctl show -p DefaultLimitMEMLOCK"),
-                remedy=converge(
-                    "limits",
-                    "Raise the limit of logins and of services, then log in again and restart the engines.",
-                    "printf '[Service]\\nLimitMEMLOCK=infinity\\n' | systemctl edit --stdin UNIT",
-                    "docker run --ulimit memlock=-1 ...",
-                    impact=Impact.RESTART_ENGINE,
-                ),
-                also=refused,
-                below=Status.FAIL,
-            )
+    limits = [fact for fact in node.all(Limit) if fact.name == "memlock"]
+    if refused and not limits and not any(event.kind in _CARD for event in node.all(KernelEvent)):
+        yield Verdict(
+            Status.UNKNOWN,
+            "memlock",
+            "a verbs object was refused for want of memory; the locked-memory limit was not shown",
+            "The limit is the first suspect; the card's own resources are the second, and then the kernel's log says so.",
+            refused,
+            ("grep 'locked memory' /proc/PID/limits", "dmesg | grep -i mlx5"),
+        )
+    for limit in limits:
+        yield judge_limit(
+            limit,
+            floor,
+            size,
+            cause=_CAUSE,
+            verify=("ulimit -l", "grep 'locked memory' /proc/self/limits", "systemctl show -p DefaultLimitMEMLOCK"),
+            remedy=converge(
+                "limits",
+                "Raise the limit of logins and of services, then log in again and restart the engines.",
+                "printf '[Service]\\nLimitMEMLOCK=infinity\\n' | systemctl edit --stdin UNIT",
+                "docker run --ulimit memlock=-1 ...",
+                impact=Impact.RESTART_ENGINE,
+            ),
+            also=refused,
+            below=Status.FAIL,
+        )
 
 
 CHECK = NodeCheck(

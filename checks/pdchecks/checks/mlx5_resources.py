@@ -27,13 +27,11 @@ class _What:
 
 
 _UAR = _What(
-    "Each open device context takes pages of the card's UAR space in its BAR; many processes times many contexts "
-    "use it up. "
-    "Neither memory nor the locked-memory limit is short.",
+    "Each open device context takes pages of the card's UAR space in its BAR; many processes times many contexts use "
+    "it up. Neither memory nor the locked-memory limit is short.",
     Remedy(
-        "Give the card a larger BAR for UAR pages (LOG_BAR_SIZE; PF_LOG_BAR_SIZE and VF_LOG_BAR_SIZE on newer "
-        "cards) and "
-        "power-cycle, or run fewer processes and contexts.",
+        "Give the card a larger BAR for UAR pages (LOG_BAR_SIZE; PF_LOG_BAR_SIZE and VF_LOG_BAR_SIZE on newer cards) "
+        "and power-cycle, or run fewer processes and contexts.",
         commands=(
             "mlxconfig -d <bus address> query | grep LOG_BAR_SIZE",
             "mlxconfig -d <bus address> set LOG_BAR_SIZE=<n+1>",
@@ -42,13 +40,11 @@ _UAR = _What(
     ),
 )
 _MKEY = _What(
-    "The card could not make another memory key (MR): keys or the card's own memory (ICM) are used up, or the "
-    "host is short "
-    "of memory. Programs see ibv_reg_mr fail with ENOMEM.",
+    "The card could not make another memory key (MR): keys or the card's own memory (ICM) are used up, or the host "
+    "is short of memory. Programs see ibv_reg_mr fail with ENOMEM.",
     Remedy(
-        "Register fewer and larger regions, free what is cached (UCX_RCACHE, allocator caches), look for a leak, "
-        "and look at "
-        "free memory.",
+        "Register fewer and larger regions, free what is cached (UCX_RCACHE, allocator caches), look for a leak, and "
+        "look at free memory.",
         commands=("rdma resource show", "rdma -d resource show mr | wc -l"),
         impact=Impact.RESTART_ENGINE,
     ),
@@ -85,8 +81,7 @@ def _judge(device: str, command: str, status: str, quotes: list[Quote]) -> Verdi
             f"{device} {command}",
             f"the card refused {command} {times}: {status}",
             "Something asks for a register or counter that this function may not read (a restricted or virtual "
-            "function, or "
-            "a monitoring agent that reads every counter). It floods the log and touches no traffic.",
+            "function, or a monitoring agent that reads every counter). It floods the log and touches no traffic.",
             tuple(quotes),
             verify,
         )

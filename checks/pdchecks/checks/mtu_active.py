@@ -45,15 +45,13 @@ def _judge(
         Status.WARN,
         name,
         f"active MTU is {active}, below the policy's {wanted}",
-        f"The MTU of the interface under it is below {netdev_mtu_for(wanted)}, or the program asked for "
-        f"less.{able} More "
-        "and smaller packets cost bandwidth; a peer that assumes the larger one fails altogether.",
+        f"The MTU of the interface under it is below {netdev_mtu_for(wanted)}, or the program asked for less.{able} "
+        "More and smaller packets cost bandwidth; a peer that assumes the larger one fails altogether.",
         (quote,),
         (f"ibv_devinfo -d {device} | grep mtu", f"ip link show dev {netdev}"),
         Remedy(
-            f"Set MTU {to_set} on the interface of {device}, on its peer and on the switch ports between them, "
-            "and write it "
-            "into the node's network configuration.",
+            f"Set MTU {to_set} on the interface of {device}, on its peer and on the switch ports between them, and "
+            "write it into the node's network configuration.",
             commands=(f"ip link set dev {netdev} mtu {to_set}",),
             survives_reboot=False,
             impact=Impact.LINK_FLAP,
@@ -68,6 +66,6 @@ CHECK = NodeCheck(
     severity=Severity.MEDIUM,
     tools=("ibv_devinfo",),
     sources=("rdma-core libibverbs/examples/devinfo.c", "linux drivers/infiniband/hw/mlx5/main.c"),
-    need=Need.RDMA,
+    need=Need.ROCE,
     judge=judge,
 )

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pdchecks.check import Need, NodeCheck, Verdict
 from pdchecks.evidence import words
 from pdchecks.fabric import carries_rdma, netdevs
-from pdchecks.facts.net import Netdev
+from pdchecks.facts.net import Netdev, PathProbe
 from pdchecks.finding import Impact, Remedy, Severity, Status
 from pdchecks.nodefacts import NodeFacts
 from pdchecks.policy import Policy
@@ -17,6 +17,8 @@ _STANDARD_MTU = 1500
 
 def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
     wanted, to_set = policy.values.fabric.mtu.roce, policy.values.fabric.mtu.netdev
+    for probe in node.all(PathProbe):
+        yield from _path(probe, wanted, to_set)
     for netdev in node.all(Netdev):
         mtu = known(netdev.mtu)
         if mtu is None or not _concerns_roce(node, netdev, mtu, wanted):
@@ -29,8 +31,8 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
             Status.WARN,
             name,
             f"MTU {mtu} gives RoCE only a path MTU of {path}; {wanted} needs at least {netdev_mtu_for(wanted)}",
-            f"RoCE takes the largest path MTU that fits into the interface's MTU less {HEADER_BYTES} bytes of headers: "
-            f"{mtu} - {HEADER_BYTES} = {mtu - HEADER_BYTES}.",
+            f"RoCE takes the largest path MTU that fits into the interface's MTU less {HEADER_BYTES} bytes of "
+            f"headers: {mtu} - {HEADER_BYTES} = {mtu - HEADER_BYTES}.",
             (netdev.quote,),
             (
                 f"ip link show dev {name}",
@@ -39,13 +41,38 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
             ),
             Remedy(
                 f"Set MTU {to_set} on this interface, on the interfaces below it, on the peer and on the switch "
-                "ports, and "
-                "write it into the node's network configuration.",
+                "ports, and write it into the node's network configuration.",
                 commands=(f"ip link set dev {name} mtu {to_set}",),
                 survives_reboot=False,
                 impact=Impact.LINK_FLAP,
             ),
         )
+
+
+def _path(probe: PathProbe, wanted: int, to_set: int) -> Iterator[Verdict]:
+    """A probe smaller than RoCE's own packets proves nothing, whether it passed or not."""
+    subject = f"path to {probe.peer}" + (f" by {probe.netdev}" if probe.netdev else "")
+    if probe.passed:
+        if probe.size >= netdev_mtu_for(wanted):
+            yield Verdict(Status.PASS, subject, f"packets of {probe.size} bytes pass unbroken", quotes=(probe.quote,))
+        return
+    mtu = known(probe.mtu)
+    if mtu is None and not probe.here and probe.size < netdev_mtu_for(wanted):
+        return
+    where = "this node's own interface" if probe.here else "the path"
+    carries = (
+        f"; {where} carries {mtu}, which gives RoCE {path_mtu(mtu)}" if mtu is not None else f": {where} drops them"
+    )
+    yield Verdict(
+        Status.WARN,
+        subject,
+        f"packets of {probe.size} bytes do not pass unbroken{carries}",
+        "An interface or a switch port between the two has a smaller MTU. RoCE packets are never broken up: those "
+        "that do not fit are lost without a word.",
+        (probe.quote,),
+        (f"ping -M do -s {to_set - 28} {probe.peer}", f"tracepath -n {probe.peer}"),
+        Remedy(f"Carry MTU {to_set} on every interface and switch port between the two.", impact=Impact.LINK_FLAP),
+    )
 
 
 def _concerns_roce(node: NodeFacts, netdev: Netdev, mtu: int, wanted: int) -> bool:
@@ -66,6 +93,6 @@ CHECK = NodeCheck(
     severity=Severity.MEDIUM,
     tools=("ip", "ifconfig"),
     sources=("linux include/rdma/ib_addr.h, iboe_get_mtu()", "https://github.com/kvcache-ai/Mooncake/issues/1143"),
-    need=Need.RDMA,
+    need=Need.ROCE,
     judge=judge,
 )

@@ -44,11 +44,9 @@ def judge(nodes: Sequence[tuple[NodeFacts, Policy]]) -> Iterator[Verdict]:
             Status.FAIL,
             f"RoCE path MTU of {mtu.port}",
             f"{mtu.node} has {mtu.bytes}, {like.node} ({like.port}) has {usual}",
-            "A library that takes the path MTU from its own port sends packets that the other side refuses: "
-            "local length "
-            "error, remote invalid request, reconnecting without end. perftest agrees on the smaller one first, "
-            "so that a "
-            "run of ib_write_bw that passes proves nothing here.",
+            "A library that takes the path MTU from its own port sends packets that the other side refuses: local "
+            "length error, remote invalid request, reconnecting without end. perftest agrees on the smaller one "
+            "first, so that a run of ib_write_bw that passes proves nothing here.",
             (mtu.quote, like.quote),
             (f"ibv_devinfo | grep active_mtu   # on {mtu.node} and on {like.node}",),
             Remedy(

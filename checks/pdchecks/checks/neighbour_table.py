@@ -7,7 +7,7 @@ from pdchecks.converge import converge
 from pdchecks.evidence import Quote
 from pdchecks.facts.host import Sysctl
 from pdchecks.facts.log import KernelEvent
-from pdchecks.facts.net import Neighbour
+from pdchecks.facts.net import Neighbour, NeighbourCount
 from pdchecks.finding import Severity, Status
 from pdchecks.nodefacts import NodeFacts
 from pdchecks.policy import Policy
@@ -58,16 +58,18 @@ def _overflowed(quotes: tuple[Quote, ...], hard: list[Sysctl], policy: Policy) -
 
 
 def _crowded(node: NodeFacts, hard: list[Sysctl]) -> Iterator[Verdict]:
-    entries = {(fact.address, fact.netdev) for fact in node.all(Neighbour) if "." in fact.address}
+    listed = {(fact.address, fact.netdev) for fact in node.all(Neighbour) if "." in fact.address}
+    counted = node.all(NeighbourCount)
+    entries = max([len(listed), *(fact.count for fact in counted)])
     for fact in hard:
         most = _number(fact)
-        if fact.key.startswith("net.ipv4") and most and len(entries) >= most * _NEARLY_FULL:
+        if fact.key.startswith("net.ipv4") and most and entries >= most * _NEARLY_FULL:
             yield Verdict(
                 Status.WARN,
                 _SUBJECT,
-                f"{len(entries)} of at most {most} neighbours are in the table ({fact.key})",
+                f"{entries} of at most {most} neighbours are in the table ({fact.key})",
                 "A few more hosts, and the kernel refuses new neighbours.",
-                (fact.quote,),
+                (fact.quote, *(count.quote for count in counted)),
                 _VERIFY,
                 _REMEDY,
             )
@@ -83,7 +85,8 @@ def _against_policy(limits: list[Sysctl], wanted: Mapping[str, int]) -> Iterator
             Status.WARN,
             _SUBJECT,
             f"{live}; the policy wants {', '.join(str(wanted[fact.key]) for fact in low)}",
-            "The table has no room for hosts times rails of a larger fabric; when it is full, new neighbours are refused.",
+            "The table has no room for hosts times rails of a larger fabric; when it is full, new neighbours are "
+            "refused.",
             quotes,
             _VERIFY,
             _REMEDY,
@@ -111,7 +114,8 @@ CHECK = NodeCheck(
     topic="neigh.table",
     title="Neighbour table too small",
     severity=Severity.HIGH,
-    tools=("/proc/sys", "sysctl", "dmesg"),
+    tools=("dmesg", "sysctl"),
     sources=("https://github.com/hashicorp/serf/issues/263", "linux net/core/neighbour.c", "arp(7)"),
+    silence_passes=True,
     judge=judge,
 )

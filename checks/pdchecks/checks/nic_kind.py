@@ -14,6 +14,9 @@ from pdchecks.unknown import Unknown, known
 
 # Virtual functions in linux mlx5_core_pci_table.
 _VIRTUAL_PARTS = {0x1014, 0x1016, 0x1018, 0x101A, 0x101C, 0x101E, 0xA2D3}
+# What ethtool -i prints for interfaces that the kernel or a hypervisor makes.
+_NO_CARD = {"veth", "bonding", "bridge", "macvlan", "ipvlan", "tun", "dummy", "team", "openvswitch", "vxlan"}
+_NO_CARD |= {"802.1Q VLAN Support", "virtio_net", "vmxnet3", "hv_netvsc", "xen_netfront"}
 _SOFTWARE = re.compile(r"(?:rxe|siw)_?\w*")
 
 
@@ -25,21 +28,29 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
             yield Verdict(
                 Status.INFO,
                 fact.netdev,
-                f"a representor ({driver}): a port of the switch inside the card at "
-                f"{bus or 'an unnamed address'}, no card",
-                "It shares the card's bus address and firmware; priorities, PFC and MTU of the wire belong to "
-                "the physical "
-                "function, and it is not counted as a NIC.",
+                f"a representor ({driver}): a port of the switch inside the card at {bus or 'an unnamed address'}, no "
+                "card",
+                "It shares the card's bus address and firmware; priorities, PFC and MTU of the wire belong to the "
+                "physical function, and it is not counted as a NIC.",
                 (fact.quote,),
                 (f"ethtool -i {fact.netdev}", "devlink port show"),
+            )
+        elif driver in _NO_CARD:
+            yield Verdict(
+                Status.INFO,
+                fact.netdev,
+                f"a virtual interface ({driver}), no card",
+                "It has no firmware, no PFC and no RDMA of its own: ask the physical interface below it.",
+                (fact.quote,),
+                (f"ip -d link show dev {fact.netdev}",),
             )
         elif bus in virtual:
             yield Verdict(
                 Status.INFO,
                 fact.netdev,
                 f"a virtual function ({driver}) at {bus}",
-                "Trust, PFC and buffers are set on its physical function; trust is taken over when the function "
-                "is made.",
+                "Trust, PFC and buffers are set on its physical function; trust is taken over when the function is "
+                "made.",
                 (fact.quote,),
                 (f"readlink /sys/class/net/{fact.netdev}/device/physfn",),
             )

@@ -52,9 +52,8 @@ def _judge(netdev: str, facts: list[Offload]) -> Verdict:
         netdev,
         f"off [fixed]: {', '.join(fact.feature for fact in fixed[:12])}"
         + (f" and {len(fixed) - 12} more" if len(fixed) > 12 else ""),
-        "[fixed] means that this driver, firmware and kernel cannot change it: a capability, not a setting. None "
-        "of these "
-        "concerns RoCE, whose transport is always in the card.",
+        "[fixed] means that this driver, firmware and kernel cannot change it: a capability, not a setting. None of "
+        "these concerns RoCE, whose transport is always in the card.",
         tuple(fact.quote for fact in fixed),
         (f"ethtool -k {netdev} | grep fixed",),
     )
@@ -67,6 +66,6 @@ CHECK = NodeCheck(
     severity=Severity.LOW,
     tools=("ethtool",),
     sources=("ethtool(8)", "linux Documentation/networking/netdev-features.rst"),
-    need=Need.RDMA,
+    need=Need.ROCE,
     judge=judge,
 )

@@ -46,16 +46,14 @@ def _program(used: DevicesInUse) -> Verdict:
         f"uses TCP sockets ({', '.join(used.devices) or 'no device named'}) instead of RDMA"
         if used.layer == "Socket"
         else "found no RDMA device that it can use",
-        "The library saw no verbs device: its plugin or libibverbs is missing in the container, /dev/infiniband is not "
-        "there, NCCL_IB_DISABLE or NCCL_IB_HCA excludes it, or the port is down. The CPU then copies every byte, "
-        "at high load "
-        "and low rate, whatever the card could do.",
+        "The library saw no verbs device: its plugin or libibverbs is missing in the container, /dev/infiniband is "
+        "not there, NCCL_IB_DISABLE or NCCL_IB_HCA excludes it, or the port is down. The CPU then copies every byte, "
+        "at high load and low rate, whatever the card could do.",
         (used.quote,),
         ("ibv_devinfo", "ls -l /dev/infiniband", "env | grep -E 'NCCL_(IB|NET|SOCKET)'"),
         Remedy(
             "Give the process /dev/infiniband, libibverbs with the card's provider, and unlimited locked memory; "
-            "unset what "
-            "excludes the device.",
+            "unset what excludes the device.",
             role="rdma",
             tags=("rdma",),
             impact=Impact.RESTART_ENGINE,

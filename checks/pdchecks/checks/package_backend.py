@@ -10,7 +10,8 @@ from pdchecks.policy import Policy
 
 _VERIFY = ("ansible HOST -m setup -a 'filter=ansible_pkg_mgr,ansible_python*'", "/usr/bin/python3 -c 'import dnf'")
 _REMEDY = Remedy(
-    "Use ansible.builtin.package, or dnf on EL8 and later and yum with Python 2 on EL7 only; let the interpreter be the "
+    "Use ansible.builtin.package, or dnf on EL8 and later and yum with Python 2 on EL7 only; let the interpreter "
+    "be the "
     "system's, which has the bindings.",
     commands=(
         "ansible_python_interpreter=/usr/libexec/platform-python (EL8), /usr/bin/python3 (EL9), /usr/bin/python (EL7)",
@@ -26,7 +27,8 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
                 Status.FAIL,
                 f"package module on {failure.host}",
                 f"the package module on {failure.host} found no bindings for its interpreter: {failure.detail[:160]}",
-                "yum's bindings exist for Python 2 only, dnf's for the system's own Python 3; the module was run by another "
+                "yum's bindings exist for Python 2 only, dnf's for the system's own Python 3; the module was run "
+                "by another "
                 "interpreter, or the wrong module was asked for.",
                 (failure.quote,),
                 _VERIFY,

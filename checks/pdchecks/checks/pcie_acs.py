@@ -34,19 +34,16 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
         "PCIe bridges",
         f"ACS is on for {len(shown)} of {len(controls)} functions{where}: {', '.join(f'{bit}+' for bit in bits)}",
         "A bridge with these bits sends what a GPU and a NIC below it say to each other up to the root complex, "
-        "where it is "
-        "slow, or refused: GPUDirect then fails with local protection errors or runs at a fraction. In a virtual "
-        "machine ACS "
-        "has to stay on, with ATS."
+        "where it is slow, or refused: GPUDirect then fails with local protection errors or runs at a fraction. In a "
+        "virtual machine ACS has to stay on, with ATS."
         if redirecting
         else "Only source validation is on, which NCCL's guide also counts as ACS; it does not redirect, and some "
         "platforms work with it.",
         tuple(fact.quote for fact in shown),
         ("lspci -vvv | grep -E '^[0-9a-f]|ACSCtl'", "nvidia-smi topo -m"),
         Remedy(
-            "On bare metal turn ACS off on the bridges between GPU and NIC, in the BIOS or at each boot; keep "
-            "the IOMMU in "
-            "pass-through (iommu=pt). Off is necessary, not sufficient.",
+            "On bare metal turn ACS off on the bridges between GPU and NIC, in the BIOS or at each boot; keep the "
+            "IOMMU in pass-through (iommu=pt). Off is necessary, not sufficient.",
             commands=tuple(f"setpci -s {address} ECAP_ACS+0x6.w=0000" for address in addresses[:4])
             or ("setpci -s <bridge> ECAP_ACS+0x6.w=0000",),
             survives_reboot=False,

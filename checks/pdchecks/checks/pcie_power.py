@@ -23,10 +23,10 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
                 Status.INFO,
                 event.device,
                 f"the card reports insufficient power on its PCIe slot ({shown})",
-                "The slot advertises this much in its capability register, which says little about what it "
-                "delivers: the "
-                "line appears on healthy machines (DGX Spark and HGX boards among them), and tools disagree whether it "
-                "matters. It would, together with a link below its rate or a measured bandwidth far below it.",
+                "The slot advertises this much in its capability register, which says little about what it delivers: "
+                "the line appears on healthy machines (DGX Spark and HGX boards among them), and tools disagree "
+                "whether it matters. It would, together with a link below its rate or a measured bandwidth far below "
+                "it.",
                 (event.quote,),
                 (f"dmesg | grep {event.device}", "ib_write_bw -d <device> --report_gbits <peer>"),
             )

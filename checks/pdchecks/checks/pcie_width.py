@@ -1,10 +1,12 @@
 """PCI Express links of NICs and GPUs that came up narrower or slower than they can."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from pdchecks.check import Need, NodeCheck, Verdict
 from pdchecks.evidence import Quote
 from pdchecks.fabric import Port, port_of
+from pdchecks.facts.gpu import GpuPresent
 from pdchecks.facts.net import NicDriver, PciBandwidth, PciLink
 from pdchecks.finding import Impact, Remedy, Severity, Status
 from pdchecks.nodefacts import NodeFacts
@@ -18,7 +20,10 @@ _GPU = ("3D controller", "VGA compatible controller", "Display controller", "Pro
 
 def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
     ports = {known(driver.bus): port_of(node, driver.netdev) for driver in node.all(NicDriver)}
+    gpus = {address for present in node.all(GpuPresent) for address in present.addresses}
     for link in node.all(PciLink):
+        if not link.kind and link.address in ports and link.address not in gpus:
+            link = replace(link, kind=_NETWORK[0])
         if link.width and link.max_width and (link.kind in (*_NETWORK, *_GPU) or not link.kind):
             yield _judge_link(link, ports.get(link.address))
     for limited in node.all(PciBandwidth):

@@ -13,6 +13,15 @@ from pdchecks.unknown import known
 
 # Smaller messages measure the message rate, not the link.
 _LARGE_BYTES = 65_536
+# The slowest Ethernet that RDMA cards are sold for.
+_SLOWEST_GBPS = 10
+_CAUSE = (
+    "Something before or behind the link is slower: PCIe width or speed, a far NUMA node, relaxed ordering, a small "
+    "MTU, a single queue pair, or loss and pauses on the path."
+)
+_REMEDY = Remedy(
+    "Rule out, in this order: PCIe link (pcie.width), MTU (mtu.active), NUMA binding, loss and pauses (qos.*)."
+)
 
 
 def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
@@ -27,6 +36,9 @@ def _judge(node: NodeFacts, run: PerftestRun, best: float, share: float) -> Verd
     if run.both_ways and rate is not None:
         rate *= 2
     measured = f"{run.tool} measured {best:.1f} Gb/s"
+    if rate is None and best < _SLOWEST_GBPS * share and not run.both_ways:
+        summary = f"{measured}: less than {share:.0%} of even a {_SLOWEST_GBPS} Gb/s link"
+        return Verdict(Status.WARN, run.device, summary, _CAUSE, (run.quote,), _verify(run), _REMEDY)
     if rate is None:
         why = "no tool in this evidence prints the rate of its link, so that there is nothing to compare with"
         return Verdict(Status.INFO, run.device, measured, why, (run.quote,), (f"rdma link show {run.device}/1",))
@@ -37,18 +49,18 @@ def _judge(node: NodeFacts, run: PerftestRun, best: float, share: float) -> Verd
         Status.FAIL if best < rate / 2 else Status.WARN,
         run.device,
         f"{reached}; the policy expects {share:.0%}",
-        "Something before or behind the link is slower: PCIe width or speed, a far NUMA node, relaxed ordering, "
-        "a small MTU, "
-        "a single queue pair, or loss and pauses on the path.",
+        _CAUSE,
         (run.quote,),
-        (
-            f"{run.tool.split()[0]} -d {run.device} -q 4 --report_gbits <peer>   # repeat with several queue pairs",
-            "lspci -vv | grep LnkSta",
-            f"rdma statistic show link {run.device}/1",
-        ),
-        Remedy(
-            "Rule out, in this order: PCIe link (pcie.width), MTU (mtu.active), NUMA binding, loss and pauses (qos.*)."
-        ),
+        _verify(run),
+        _REMEDY,
+    )
+
+
+def _verify(run: PerftestRun) -> tuple[str, ...]:
+    return (
+        f"{run.tool.split()[0]} -d {run.device} -q 4 --report_gbits <peer>   # repeat with several queue pairs",
+        "lspci -vv | grep LnkSta",
+        f"rdma statistic show link {run.device}/1",
     )
 
 

@@ -18,8 +18,11 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
     lossless = policy.values.fabric.lossless_priority
     lossy = {f.netdev for f in node.all(QosPfc) if not isinstance(f.enabled, Unknown) and lossless not in f.enabled}
     for fact in node.all(QosBuffer):
-        # Without PFC there is no headroom to speak of: PD-QOS-002 has said what is wrong.
-        if fact.netdev in lossy or not judged(node, fact.netdev) or lossless >= len(fact.buffer_of):
+        if not judged(node, fact.netdev) or lossless >= len(fact.buffer_of):
+            continue
+        if fact.netdev in lossy:
+            summary = f"PFC is off for priority {lossless}: no headroom is needed"
+            yield Verdict(Status.INFO, fact.netdev, summary, quotes=(fact.quote,))
             continue
         number = fact.buffer_of[lossless]
         if number < len(fact.sizes):
@@ -48,8 +51,8 @@ def _judge(node: NodeFacts, fact: QosBuffer, number: int, policy: Policy) -> Ite
         Status.WARN if size else Status.FAIL,
         fact.netdev,
         f"buffer {number} of priority {lossless} holds {size} bytes, too few for {at}: {needed or 'some'} are needed",
-        "After a pause frame left, packets already on the wire still arrive; what does not fit is lost although "
-        "PFC is on.",
+        "After a pause frame left, packets already on the wire still arrive; what does not fit is lost although PFC "
+        "is on.",
         (*quotes, *mtu[1]),
         (f"mlnx_qos -i {fact.netdev}", f"dcb buffer show dev {fact.netdev}"),
         Remedy(
@@ -86,6 +89,6 @@ CHECK = NodeCheck(
     severity=Severity.MEDIUM,
     tools=("mlnx_qos", "dcb"),
     sources=("linux drivers/net/ethernet/mellanox/mlx5/core/en/port_buffer.c, calculate_xoff()",),
-    need=Need.RDMA,
+    need=Need.ROCE,
     judge=judge,
 )

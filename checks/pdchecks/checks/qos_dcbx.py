@@ -26,17 +26,15 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
             Status.INFO,
             owner.netdev,
             f"DCBX is {owner.owner}-controlled, the policy says {wanted}",
-            "The switch may overwrite priorities and PFC after each link-up, over what this host sets. That is "
-            "right where "
-            "the switch is the place that defines them."
+            "The switch may overwrite priorities and PFC after each link-up, over what this host sets. That is right "
+            "where the switch is the place that defines them."
             if owner.owner == "firmware"
             else "The host sets priorities and PFC; the policy expects the switch to do so through DCBX.",
             (owner.quote,),
             (f"mlnx_qos -i {owner.netdev}", f"dcb dcbx show dev {owner.netdev}"),
             Remedy(
                 "If this host is to own the settings, take them from the firmware; the second command outlasts a "
-                "reboot and "
-                "needs a firmware reset.",
+                "reboot and needs a firmware reset.",
                 commands=(
                     f"mlnx_qos -i {owner.netdev} -d os",
                     "mlxconfig -d <bus address> set LLDP_NB_DCBX_P1=0 LLDP_NB_RX_MODE_P1=0 LLDP_NB_TX_MODE_P1=0",
@@ -67,6 +65,6 @@ CHECK = NodeCheck(
     severity=Severity.MEDIUM,
     tools=("mlnx_qos", "dcb"),
     sources=("mlnx-tools python/mlnx_qos", "dcb-dcbx(8)"),
-    need=Need.RDMA,
+    need=Need.ROCE,
     judge=judge,
 )

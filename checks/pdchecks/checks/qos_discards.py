@@ -37,8 +37,7 @@ def _judge(reading: Reading, lossless: int, limit: float) -> Iterator[Verdict]:
             reading.name,
             f"the lossless priority {lossless} lost packets {since}: {_listed(lost)}",
             "A lossless class that drops has PFC off somewhere, too little headroom for its speed and cable, or "
-            "packets of "
-            "another class in it.",
+            "packets of another class in it.",
             quotes,
             (f"ethtool -S {reading.name} | grep -E 'discard|pause'", f"mlnx_qos -i {reading.name}"),
             Remedy(
@@ -72,6 +71,6 @@ CHECK = NodeCheck(
     severity=Severity.HIGH,
     tools=("ethtool",),
     sources=("linux Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst",),
-    need=Need.RDMA,
+    need=Need.ROCE,
     judge=judge,
 )

@@ -36,9 +36,8 @@ def _storms(reading: Reading) -> Iterator[Verdict]:
             Status.FAIL,
             reading.name,
             f"the NIC stopped the network for so long that its guard stepped in: {listed}",
-            "The host did not take packets for the guard's whole time: a hung driver or machine, or a PCIe "
-            "fault. A storm "
-            "spreads through the fabric and stops traffic between other hosts.",
+            "The host did not take packets for the guard's whole time: a hung driver or machine, or a PCIe fault. A "
+            "storm spreads through the fabric and stops traffic between other hosts.",
             (reading.quote(_STORMS),),
             (f"ethtool --show-tunable {reading.name} pfc-prevention-tout", "dmesg -T | grep mlx5_core"),
             Remedy("Find what blocked the host at that time; keep the guard and the switch's PFC watchdog on."),
@@ -104,6 +103,6 @@ CHECK = NodeCheck(
     severity=Severity.MEDIUM,
     tools=("ethtool",),
     sources=("linux Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst",),
-    need=Need.RDMA,
+    need=Need.ROCE,
     judge=judge,
 )

@@ -102,9 +102,8 @@ def _off(netdev: str, summary: str, lossless: int, quote: Quote) -> Verdict:
         Status.FAIL,
         netdev,
         summary,
-        "Without PFC a full receiver drops RoCE packets instead of stopping the sender; go-back-N then sends "
-        "whole windows "
-        "again, which is slower than TCP.",
+        "Without PFC a full receiver drops RoCE packets instead of stopping the sender; go-back-N then sends whole "
+        "windows again, which is slower than TCP.",
         (quote,),
         (f"mlnx_qos -i {netdev}", f"dcb pfc show dev {netdev}", f"ethtool -S {netdev} | grep prio{lossless}_pause"),
         _remedy(netdev, lossless),
@@ -115,8 +114,7 @@ def _remedy(netdev: str, lossless: int) -> Remedy:
     bits = ",".join("1" if priority == lossless else "0" for priority in _PRIORITIES)
     return Remedy(
         f"Turn PFC on for priority {lossless} only, here and on the switch port, again at each boot and driver "
-        "reload. If "
-        "the fabric has another lossless priority, say so in the policy (fabric.lossless_priority).",
+        "reload. If the fabric has another lossless priority, say so in the policy (fabric.lossless_priority).",
         commands=(f"mlnx_qos -i {netdev} --pfc {bits}", f"dcb pfc set dev {netdev} prio-pfc all:off {lossless}:on"),
         survives_reboot=False,
     )
@@ -133,6 +131,6 @@ CHECK = NodeCheck(
         "mlnx-tools python/mlnx_qos",
         "dcb-pfc(8)",
     ),
-    need=Need.RDMA,
+    need=Need.ROCE,
     judge=judge,
 )

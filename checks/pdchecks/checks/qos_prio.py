@@ -43,8 +43,8 @@ def _from_map(fact: QosDscpMap, dscp: int, lossless: int) -> Verdict:
         Status.FAIL,
         fact.netdev,
         f"DSCP {dscp} goes to priority {priority}, the lossless one is {lossless}",
-        "Packets that the program marks for the lossless class are counted and queued as another, where PFC does "
-        "not hold.",
+        "Packets that the program marks for the lossless class are counted and queued as another, where PFC does not "
+        "hold.",
         (fact.quote,),
         (f"mlnx_qos -i {fact.netdev}",),
         Remedy(
@@ -111,15 +111,13 @@ def _from_counters(reading: Reading, lossless: int, dscp: int) -> Iterator[Verdi
         Status.WARN,
         reading.name,
         f"all traffic is on priority 0 ({default} {unit}); priority {lossless} carried none",
-        "RoCE packets reach or leave this NIC without the mark of the lossless class: the program sets no "
-        "traffic class, or "
-        "the NIC does not trust DSCP. PFC of the lossless priority protects nothing then.",
+        "RoCE packets reach or leave this NIC without the mark of the lossless class: the program sets no traffic "
+        "class, or the NIC does not trust DSCP. PFC of the lossless priority protects nothing then.",
         quotes,
         (f"ethtool -S {reading.name} | grep -E 'prio({lossless}|0)_(bytes|packets)'", f"mlnx_qos -i {reading.name}"),
         Remedy(
-            f"Give the program traffic class {dscp << 2 | 2} (NCCL_IB_TC, UCX_IB_TRAFFIC_CLASS, cma_roce_tos) "
-            "and let the "
-            "NIC trust DSCP.",
+            f"Give the program traffic class {dscp << 2 | 2} (NCCL_IB_TC, UCX_IB_TRAFFIC_CLASS, cma_roce_tos) and let "
+            "the NIC trust DSCP.",
             commands=(f"export NCCL_IB_TC={dscp << 2 | 2}", f"mlnx_qos -i {reading.name} --trust dscp"),
             survives_reboot=False,
             impact=Impact.RESTART_ENGINE,
@@ -139,6 +137,6 @@ CHECK = NodeCheck(
     severity=Severity.HIGH,
     tools=("ethtool", "mlnx_qos", "dcb"),
     sources=("https://github.com/bytedance/byteps/issues/179", "mlnx-tools python/mlnx_qos, cma_roce_tos"),
-    need=Need.RDMA,
+    need=Need.ROCE,
     judge=judge,
 )

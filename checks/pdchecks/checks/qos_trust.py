@@ -46,8 +46,8 @@ def _wrong(fact: QosTrust, trust: str, wanted: str, policy: Policy) -> Verdict:
         (fact.quote,),
         (f"mlnx_qos -i {fact.netdev}", f"dcb app show dev {fact.netdev} dscp-prio"),
         Remedy(
-            "Set the trust state again at each boot and after each reload of the driver: a command alone does "
-            "not last.",
+            "Set the trust state again at each boot and after each reload of the driver: a command alone does not "
+            "last.",
             commands=(
                 f"mlnx_qos -i {fact.netdev} --trust {wanted}",
                 f"dcb app add dev {fact.netdev} dscp-prio {fabric.dscp}:{fabric.lossless_priority}",
@@ -64,6 +64,6 @@ CHECK = NodeCheck(
     severity=Severity.HIGH,
     tools=("mlnx_qos", "dcb"),
     sources=("mlnx-tools python/mlnx_qos", "dcb-app(8)"),
-    need=Need.RDMA,
+    need=Need.ROCE,
     judge=judge,
 )

@@ -28,7 +28,7 @@ CHECK = NodeCheck(
     topic="sysctl.rails",
     title="ARP or reverse-path settings differ from the policy",
     severity=Severity.MEDIUM,
-    tools=("/proc/sys", "sysctl"),
+    tools=("sysctl",),
     sources=("linux Documentation/networking/ip-sysctl.rst, arp_ignore, arp_announce, rp_filter", "RFC 3704"),
     judge=judge,
 )

@@ -14,13 +14,12 @@ from pdchecks.unknown import known
 
 # ibv_wc_status -> name, words of ibv_wc_status_str(), cause; rdma-core libibverbs/verbs.h.
 _LENGTH = (
-    "A packet or message was longer than the receiver allows: the two ends use different path MTUs, or the "
-    "posted buffer "
-    "is too small."
+    "A packet or message was longer than the receiver allows: the two ends use different path MTUs, or the posted "
+    "buffer is too small."
 )
 _ACCESS = (
-    "The memory key or the address is not (or no longer) registered on that side, or not for this access: often a peer "
-    "that restarted, a stale key, or an error on its side that came first."
+    "The memory key or the address is not (or no longer) registered on that side, or not for this access: often a "
+    "peer that restarted, a stale key, or an error on its side that came first."
 )
 _STATUS: dict[int, tuple[str, str, str]] = {
     1: ("IBV_WC_LOC_LEN_ERR", "local length error", _LENGTH),
@@ -32,9 +31,8 @@ _STATUS: dict[int, tuple[str, str, str]] = {
     4: (
         "IBV_WC_LOC_PROT_ERR",
         "local protection error",
-        "The local buffer is not covered by its memory key. With GPU memory: the NIC cannot read or write the "
-        "GPU (peer "
-        "memory or DMA-BUF missing, BAR or ACS in the way).",
+        "The local buffer is not covered by its memory key. With GPU memory: the NIC cannot read or write the GPU "
+        "(peer memory or DMA-BUF missing, BAR or ACS in the way).",
     ),
     6: ("IBV_WC_MW_BIND_ERR", "memory window bind error", _ACCESS),
     7: ("IBV_WC_BAD_RESP_ERR", "bad response error", "The peer answered with a packet that does not fit the request."),
@@ -45,11 +43,9 @@ _STATUS: dict[int, tuple[str, str, str]] = {
     12: (
         "IBV_WC_RETRY_EXC_ERR",
         "transport retry counter exceeded",
-        "Packets or their answers never arrive although the connection was set up: a wrong GID index (v1 against "
-        "v2, or an "
-        "unroutable one), a firewall or ACL that drops UDP port 4791, an MTU that the path does not carry, a "
-        "lossy path, or "
-        "a peer that is gone.",
+        "Packets or their answers never arrive although the connection was set up: a wrong GID index (v1 against v2, "
+        "or an unroutable one), a firewall or ACL that drops UDP port 4791, an MTU that the path does not carry, a "
+        "lossy path, or a peer that is gone.",
     ),
     13: (
         "IBV_WC_RNR_RETRY_EXC_ERR",
@@ -115,9 +111,8 @@ _VERIFY = ("show_gids", "ibv_devinfo | grep active_mtu", "dmesg -T | grep 'QP .*
 def _remedy(status: int) -> Remedy:
     if status == 12:
         return Remedy(
-            "Use one RoCE v2 GID with a routable address on both sides, let UDP 4791 pass every firewall and ACL "
-            "on the way, "
-            "make MTU and lossless class equal along the path; then try the path alone.",
+            "Use one RoCE v2 GID with a routable address on both sides, let UDP 4791 pass every firewall and ACL on "
+            "the way, make MTU and lossless class equal along the path; then try the path alone.",
             commands=("ib_write_bw -d <device> -x <gid index> <peer>", "nft list ruleset | grep 4791"),
         )
     if status in (1, 9):

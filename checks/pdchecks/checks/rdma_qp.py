@@ -16,22 +16,19 @@ _UNNAMED = "(not named)"
 _MEANING: dict[int, tuple[str, str, str]] = {
     110: (
         "Connection timed out",
-        "To become ready to receive, the kernel must resolve the peer's MAC address: no answer came. The peer's "
-        "GID cannot "
-        "be reached from this one: no route between the two subnets, a rail-only fabric on which NIC i reaches "
-        "only NIC i, "
-        "another VLAN, or a link-local GID beyond its segment.",
+        "To become ready to receive, the kernel must resolve the peer's MAC address: no answer came. The peer's GID "
+        "cannot be reached from this one: no route between the two subnets, a rail-only fabric on which NIC i "
+        "reaches only NIC i, another VLAN, or a link-local GID beyond its segment.",
         "Ping the remote address out of this interface. On a rail-only fabric keep each rail to itself "
-        "(NCCL_CROSS_NIC=0); "
-        "otherwise give each rail a route to the others, and choose a GID of the subnet that the peer is in.",
+        "(NCCL_CROSS_NIC=0); otherwise give each rail a route to the others, and choose a GID of the subnet that the "
+        "peer is in.",
     ),
     101: (
         "Network is unreachable",
-        "The kernel has no route from the address of this GID to the peer's: with one subnet a rail, each rail "
-        "needs its "
-        "own routing table and rule.",
-        "Add `ip rule` and a table for the source address of this rail, persistently, and look again with ip "
-        "route get.",
+        "The kernel has no route from the address of this GID to the peer's: with one subnet a rail, each rail needs "
+        "its own routing table and rule.",
+        "Add `ip rule` and a table for the source address of this rail, persistently, and look again with ip route "
+        "get.",
     ),
     113: (
         "No route to host",
@@ -41,8 +38,8 @@ _MEANING: dict[int, tuple[str, str, str]] = {
     19: (
         "No such device",
         "The source GID has no network interface in the network namespace of the process, its slot is empty, or an "
-        "Ethernet device was addressed as if it were InfiniBand, by LID and without a GID. The card itself is "
-        "not missing.",
+        "Ethernet device was addressed as if it were InfiniBand, by LID and without a GID. The card itself is not "
+        "missing.",
         "Choose a RoCE v2 GID index that show_gids lists inside this container, or give the container the interface.",
     ),
     22: (

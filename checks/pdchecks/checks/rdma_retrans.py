@@ -68,10 +68,9 @@ def _lossy(status: Status, name: str, summary: str, quotes: tuple[Quote, ...]) -
         status,
         name,
         summary,
-        "The path loses or reorders packets. An acknowledge timeout is the worst kind: the last packet or its "
-        "answer was "
-        "lost and the sender stood still until the timer ran out. Usual causes: the traffic is not in the lossless "
-        "priority, PFC is off somewhere on the path, a bad cable, or an unequal MTU.",
+        "The path loses or reorders packets. An acknowledge timeout is the worst kind: the last packet or its answer "
+        "was lost and the sender stood still until the timer ran out. Usual causes: the traffic is not in the "
+        "lossless priority, PFC is off somewhere on the path, a bad cable, or an unequal MTU.",
         quotes,
         (f"rdma statistic show link {name}; sleep 10; rdma statistic show link {name}",),
         Remedy(

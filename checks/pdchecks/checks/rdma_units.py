@@ -60,7 +60,8 @@ def _unit(unit: Unit, node: NodeFacts) -> Verdict:
             Status.FAIL if _uses_rdma(node) else Status.WARN,
             unit.name,
             f"{unit.name} does not exist on this node",
-            "The distribution's rdma-core brings it; without it nothing loads ib_uverbs and rdma_cm when the card appears.",
+            "The distribution's rdma-core brings it; without it nothing loads ib_uverbs and rdma_cm when the "
+            "card appears.",
             (unit.quote,),
             _VERIFY,
             _REMEDY,
@@ -99,7 +100,8 @@ def _old_unit_asked(asked: UnitAsked, node: NodeFacts) -> Verdict:
         Status.INFO,
         _OLD_UNIT,
         f"{_OLD_UNIT} does not exist here, and nothing needs it{running}",
-        "rdma-core removed it in version 32 (2020); Debian and Ubuntu never had it. Now udev pulls in rdma-hw.target and "
+        "rdma-core removed it in version 32 (2020); Debian and Ubuntu never had it. Now udev pulls in "
+        "rdma-hw.target and "
         "rdma-load-modules@rdma.service, NVIDIA's packages use openibd.service.",
         (asked.quote,),
         _VERIFY,

@@ -22,9 +22,8 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
                 Status.WARN,
                 run.device,
                 f"{run.tool}: the CPU is not PCIe relaxed ordering compliant, and the test used relaxed ordering",
-                "This CPU does not keep the rules that relaxed ordering relies on. The figures of the run are "
-                "not to be "
-                "trusted, and a program that forces relaxed ordering may see data late.",
+                "This CPU does not keep the rules that relaxed ordering relies on. The figures of the run are not to "
+                "be trusted, and a program that forces relaxed ordering may see data late.",
                 (run.quote,),
                 (f"{run.tool.split()[0]} -d {run.device} --disable_pcie_relaxed <peer>",),
                 Remedy(
@@ -60,9 +59,8 @@ def _function(ordering: PciOrdering) -> Verdict:
         Status.WARN,
         ordering.address,
         "relaxed ordering is off for this card (RlxdOrd-)",
-        "The BIOS or a quirk of the kernel turned it off for this root port: strictly ordered writes to GPU or "
-        "far memory "
-        "stay below the rate of a fast link.",
+        "The BIOS or a quirk of the kernel turned it off for this root port: strictly ordered writes to GPU or far "
+        "memory stay below the rate of a fast link.",
         (ordering.quote,),
         (f"lspci -vvv -s {ordering.address} | grep RlxdOrd", "dmesg | grep -i 'relaxed ordering'"),
         Remedy("Allow PCIe relaxed ordering in the BIOS, unless the CPU's maker tells not to."),

@@ -34,7 +34,8 @@ def _byte(fact: NonAsciiByte) -> Verdict:
         Status.FAIL,
         where,
         f"{where} holds the byte 0x{fact.byte:02x}",
-        f"It starts {_PASTED.get(fact.byte, 'a character outside ASCII')}. Python 2 yum mixes it with a translated message "
+        f"It starts {_PASTED.get(fact.byte, 'a character outside ASCII')}. Python 2 yum mixes it with a "
+        "translated message "
         "and stops with UnicodeDecodeError; another locale does not cure it.",
         (fact.quote,),
         _VERIFY,

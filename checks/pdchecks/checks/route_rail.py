@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from ipaddress import IPv6Address, ip_address, ip_interface
 
 from pdchecks.check import Need, NodeCheck, Verdict
-from pdchecks.fabric import carries_rdma, netdevs
-from pdchecks.facts.host import Sysctl
 from pdchecks.facts.log import QpFailure
 from pdchecks.facts.net import Netdev, Route
 from pdchecks.finding import Remedy, Severity, Status
@@ -21,7 +19,6 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
         yield from _route(node, route)
     for failure in node.all(QpFailure):
         yield from _failure(failure)
-    yield from _shared_subnet(node, policy)
 
 
 def _route(node: NodeFacts, route: Route) -> Iterator[Verdict]:
@@ -44,9 +41,8 @@ def _route(node: NodeFacts, route: Route) -> Iterator[Verdict]:
         Status.FAIL,
         subject,
         f"leaves by {route.netdev}, but its source belongs to {wanted}",
-        "The kernel routes by destination only: answers and address resolution go out by another rail, where "
-        "switch and peer "
-        "expect this source no more than a wrong cable.",
+        "The kernel routes by destination only: answers and address resolution go out by another rail, where switch "
+        "and peer expect this source no more than a wrong cable.",
         (route.quote, *((owner[1].quote,) if owner else ())),
         verify,
         _table(route.source),
@@ -54,18 +50,16 @@ def _route(node: NodeFacts, route: Route) -> Iterator[Verdict]:
 
 
 _NO_ROUTE = (
-    "The kernel has no way from this source to that address. With one subnet a rail each rail needs its own "
-    "routing table and "
-    "a rule for its source address; on a rail-only fabric other rails cannot be reached at all."
+    "The kernel has no way from this source to that address. With one subnet a rail each rail needs its own routing "
+    "table and a rule for its source address; on a rail-only fabric other rails cannot be reached at all."
 )
 
 
 def _table(source: str) -> Remedy:
     address = source or "<source address>"
     return Remedy(
-        "Give each rail its own table and a rule, in the node's network configuration; on a rail-only fabric "
-        "keep each rail to "
-        "itself (NCCL_CROSS_NIC=0).",
+        "Give each rail its own table and a rule, in the node's network configuration; on a rail-only fabric keep "
+        "each rail to itself (NCCL_CROSS_NIC=0).",
         commands=(
             f"ip rule add from {address} table <n>",
             "ip route add default via <gateway of this rail> dev <netdev> table <n>",
@@ -123,67 +117,13 @@ def _near(one: str, other: str) -> bool:
     return ip_interface(f"{one}/24").network == ip_interface(f"{other}/24").network
 
 
-def _shared_subnet(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
-    """Several RoCE interfaces in one subnet answer for each other unless the kernel is told not to."""
-    if not netdevs(node):
-        return
-    subnets: dict[str, list[Netdev]] = {}
-    for netdev in node.all(Netdev):
-        if carries_rdma(node, netdev.name):
-            for address in netdev.addresses:
-                try:
-                    interface = ip_interface(address)
-                except ValueError:
-                    continue
-                if interface.version == 4 and "/" in address:
-                    subnets.setdefault(str(interface.network), []).append(netdev)
-    settings = {fact.key: fact for fact in node.all(Sysctl)}
-    for subnet, members in subnets.items():
-        names = sorted({member.name for member in members})
-        if len(names) > 1:
-            yield from _settings(subnet, names, members, settings, policy)
-
-
-def _settings(
-    subnet: str, names: list[str], members: list[Netdev], settings: dict[str, Sysctl], policy: Policy
-) -> Iterator[Verdict]:
-    wrong: list[str] = []
-    seen = False
-    for short in ("arp_ignore", "arp_announce"):
-        key = f"net.ipv4.conf.all.{short}"
-        fact = settings.get(key)
-        value = None if fact is None else known(fact.value)
-        if value is None:
-            continue
-        seen = True
-        if value != str(policy.values.sysctl.get(key, value)):
-            wrong.append(f"{key} = {value}")
-    if not seen:
-        return
-    quotes = tuple(member.quote for member in members)
-    listed = ", ".join(names)
-    if not wrong:
-        summary = f"{listed} share {subnet}, and ARP is kept to each interface"
-        yield Verdict(Status.PASS, f"subnet {subnet}", summary, quotes=quotes)
-        return
-    yield Verdict(
-        Status.WARN,
-        f"subnet {subnet}",
-        f"{listed} share {subnet}, and {', '.join(wrong)}: each answers ARP for the others",
-        "Linux answers for any of its addresses on any interface: peers then send to the wrong rail's MAC address.",
-        quotes,
-        ("sysctl net.ipv4.conf.all.arp_ignore net.ipv4.conf.all.arp_announce",),
-        Remedy("Let each interface answer for its own address only.", role="sysctl", tags=("sysctl",)),
-    )
-
-
 CHECK = NodeCheck(
     id="PD-ROUTE-001",
     topic="route.rail",
     title="Traffic does not leave by its own rail",
     severity=Severity.HIGH,
-    tools=("ip", "sysctl"),
-    sources=("https://github.com/NVIDIA/nccl/issues/2013", "linux Documentation/networking/ip-sysctl.rst, arp_ignore"),
+    tools=("ip",),
+    sources=("https://github.com/NVIDIA/nccl/issues/2013", "iproute2 ip-rule(8)"),
     need=Need.RDMA,
     on_demand=True,
     judge=judge,

@@ -11,7 +11,8 @@ from pdchecks.policy import Policy
 # Target Python of ansible-core 2.19, which pdctl provisions with; ansible-core support matrix.
 _OLDEST = (3, 8)
 _REMEDY = Remedy(
-    "Give the node a newer Python and name it in ansible_python_interpreter; or manage that node with ansible-core 2.16, "
+    "Give the node a newer Python and name it in ansible_python_interpreter; or manage that node with "
+    "ansible-core 2.16, "
     "the last that speaks to Python 2.7 and 3.6.",
     commands=(
         "dnf install python3.12 && ansible_python_interpreter=/usr/bin/python3.12 (EL8: without dnf's bindings)",
@@ -27,12 +28,27 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
             yield Verdict(
                 Status.FAIL,
                 f"Python of {failure.host}",
-                f"Ansible's module could not run on {failure.host}: its Python is older than the controller's Ansible takes",
-                "ansible-core 2.17 and later need Python 3.7 on the target, 2.18 and later 3.8; Python 3.6 (EL8's own) and 2.7 "
-                "(EL7) end with ansible-core 2.16. The SyntaxError about annotations is how an older Python says so.",
+                f"Ansible's module could not run on {failure.host}: its Python is older than the controller's Ansible "
+                f"takes ({failure.detail[:200]})",
+                "ansible-core 2.17 and later need Python 3.7 on the target, 2.18 and later 3.8; Python 3.6 (EL8's own) "
+                "and 2.7 (EL7) end with ansible-core 2.16. The SyntaxError about annotations is how an older Python "
+                "says so.",
                 (failure.quote,),
                 _VERIFY,
                 _REMEDY,
+            )
+        elif failure.kind == "no-python":
+            yield Verdict(
+                Status.FAIL,
+                f"Python of {failure.host}",
+                f"Ansible found no Python on {failure.host}: {failure.detail[:120]}",
+                "Modules run in the node's Python; a minimal image has none, or has it at another path.",
+                (failure.quote,),
+                _VERIFY,
+                Remedy(
+                    "Install it with a raw command, or name its path in ansible_python_interpreter.",
+                    commands=("ansible HOST -m raw -a 'apt-get install -y python3 || dnf install -y python3'",),
+                ),
             )
     yield from _found(node)
 

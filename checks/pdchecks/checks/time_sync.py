@@ -7,6 +7,13 @@ from pdchecks.facts.host import ClockSync
 from pdchecks.finding import Remedy, Severity, Status
 from pdchecks.nodefacts import NodeFacts
 from pdchecks.policy import Policy
+from pdchecks.unknown import known
+
+# chrony steps a clock that is further off at its start; chrony.conf of the distributions, makestep 1.0 3.
+_STEP_S = 1.0
+_CAUSE = (
+    "Deadlines that a request carries, credentials that expire and the order of two nodes' log lines need equal clocks."
+)
 
 
 def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
@@ -16,6 +23,21 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
     # chronyc asks the daemon; timedatectl repeats a flag of the kernel, which chrony does not set in every configuration.
     clock = next((fact for fact in clocks if fact.by == "chronyc"), clocks[0])
     quotes = tuple(fact.quote for fact in clocks)
+    offset = next((value for fact in clocks if (value := known(fact.offset_s)) is not None), 0.0)
+    if offset > _STEP_S:
+        yield Verdict(
+            Status.WARN,
+            "clock",
+            f"the clock is {offset:g} s from its source ({clock.by})",
+            _CAUSE,
+            quotes,
+            ("chronyc tracking", "chronyc sources -v"),
+            Remedy(
+                "Step it once; see why it drifted: a suspended machine, or a source that jumps.",
+                commands=("chronyc makestep",),
+            ),
+        )
+        return
     if clock.synchronised or any(fact.synchronised for fact in clocks):
         yield Verdict(Status.PASS, "clock", f"the clock is synchronised ({clock.by})", quotes=quotes)
         return
@@ -23,7 +45,7 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
         Status.WARN,
         "clock",
         f"the clock is not synchronised ({clock.by})",
-        "Deadlines that a request carries, tokens that expire and the order of log lines of two nodes rely on equal clocks.",
+        _CAUSE,
         quotes,
         ("timedatectl", "chronyc tracking"),
         Remedy(

@@ -23,7 +23,8 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
                 Status.WARN,
                 "safe_yum",
                 "yum or dnf is here and the wrapper safe_yum is not",
-                "Without it package installation runs in whatever locale the caller has, and may stop at a non-ASCII byte.",
+                "Without it package installation runs in whatever locale the caller has, and may stop at a "
+                "non-ASCII byte.",
                 (wrapper.quote,),
                 _VERIFY,
                 _REMEDY,

@@ -131,11 +131,15 @@ class LocaleList(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charmap(Fact):
-    """The character set that a locale really gives. locale: empty where it is the session's own."""
+    """The character set that a locale really gives. locale: empty where it is the session's own.
+
+    beaten: the LANG that the same command set, and that LC_ALL or LC_CTYPE overrode.
+    """
 
     locale: str
     charmap: str
     complaints: str
+    beaten: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,8 +208,11 @@ class TranslatedMessage(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClockSync(Fact):
+    """offset_s: how far the clock is from its source, either way; Unknown where the tool does not say."""
+
     synchronised: bool
     by: str
+    offset_s: float | Unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,7 +224,7 @@ class Environment(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnsibleFailure(Fact):
-    """kind: `target-python` or `pkg-backend`. detail: the words that say so."""
+    """kind: `target-python`, `no-python` or `pkg-backend`. detail: the words that say so."""
 
     kind: str
     host: str

@@ -78,6 +78,13 @@ class Neighbour(Fact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NeighbourCount(Fact):
+    """How many entries somebody counted in the table."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PciLink(Fact):
     """A PCI function's link: speed in GT/s and lanes, now and at most. kind: lspci's class name, or empty."""
 
@@ -138,3 +145,18 @@ class Route(Fact):
     asked: str
     via: str
     netdev: str | Unknown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathProbe(Fact):
+    """A ping that may not be broken up. size: the whole IP packet in bytes; mtu: what stood in its way.
+
+    here: it did not even leave this node. netdev: empty where the command names none.
+    """
+
+    netdev: str
+    peer: str
+    size: int
+    passed: bool
+    here: bool
+    mtu: int | Unknown

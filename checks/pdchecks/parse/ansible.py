@@ -16,6 +16,11 @@ _TARGET_PYTHON = re.compile(
     r"|ansible-core requires a minimum of Python(?:2 version [\d.]+ or Python3)? version [\d.]+\. Current version: [^\"\\]{1,40}"
     r"|SyntaxError: invalid syntax.{0,40}(?:from __future__|async|:=)"
 )
+_NO_PYTHON = re.compile(
+    r"(?<![\w./-])/[\w./-]{0,200}python[\d.]{0,8}: (?:not found|No such file or directory|command not found)"
+    r"|No python interpreters found for host[^\"\n]{0,120}"
+    r"|you probably need to set the interpreter"
+)
 _BACKEND = re.compile(
     r"The Python 2 (?:yum|bindings for rpm)[^\"\n]{0,60}(?:module|needed)[^\"\n]{0,160}"
     r"|Could not import the dnf python module[^\"\n]{0,160}"
@@ -27,7 +32,11 @@ _BACKEND = re.compile(
 def parse(block: Block) -> list[Fact] | Unknown:
     facts: list[Fact] = []
     hosts = [(match.start(), match["fatal"] or match["host"]) for match in _HOST.finditer(block.output)]
-    for kind, pattern in (("target-python", _TARGET_PYTHON), ("pkg-backend", _BACKEND)):
+    for kind, pattern in (
+        ("target-python", _TARGET_PYTHON),
+        ("no-python", _NO_PYTHON),
+        ("pkg-backend", _BACKEND),
+    ):
         for match in pattern.finditer(block.output):
             host = next((name for start, name in reversed(hosts) if start <= match.start()), "(host not named)")
             facts.append(AnsibleFailure(quote=block.quote(match[0]), kind=kind, host=host, detail=match[0]))
@@ -35,7 +44,7 @@ def parse(block: Block) -> list[Fact] | Unknown:
 
 
 def _claims(block: Block) -> bool:
-    return looks_like(block, _TARGET_PYTHON) or looks_like(block, _BACKEND)
+    return any(looks_like(block, shape) for shape in (_TARGET_PYTHON, _NO_PYTHON, _BACKEND))
 
 
 READER = Reader("ansible", _claims, parse)

@@ -11,18 +11,18 @@ from pdchecks.unknown import Unknown
 
 # pdwire/compat.py, FieldVerdict: `fatal: dtype: prefill float16, decode bfloat16: reason; fix (either side): ...`
 _FIELD = re.compile(r"fatal: (?P<field>\w{1,40}): prefill (?P<prefill>[^,;]{0,120}), decode (?P<decode>[^:;]{0,120}):")
-_INCOMPATIBLE = re.compile(r"(?P<pair>\S{1,60} -> \S{1,60}): incompatible; ")
+_INCOMPATIBLE = re.compile(r"(?P<pair>[^\s\"]{1,60} -> \S{1,60}): incompatible; ")
 # vllm/distributed/kv_transfer/kv_connector/v1/nixl: one hash over version, model, dtype, heads, layout and backend.
 _HASH = re.compile(
     r"compatibility hash mismatch.{0,60}?[Ll]ocal[:=]\s*(?P<local>[0-9a-f]{6,128}).{0,60}?[Rr]emote[:=]\s*(?P<remote>[0-9a-f]{6,128})"
     r"|(?P<bare>compatibility hash mismatch|Failed to decode NixlHandshakePayload|[Hh]andshake failed for request.{0,80})"
 )
-_FITS = re.compile(r"\S{1,60} -> \S{1,60}: compatible\b.{0,200}|NIXL compatibility check passed.{0,100}")
+_FITS = re.compile(r"[^\s\"]{1,60} -> \S{1,60}: compatible\b.{0,200}|NIXL compatibility check passed.{0,100}")
 _SHAPES = (
     # pdwire/kvshape.py, ShapeFault: `layer 3 kv_heads: expected 8, got 32: cause; change prefill: fix`
     re.compile(
-        r"(?:layer \d{1,4}|all layers) (?P<field>[\w ]{1,30}): expected (?P<expected>[^,]{1,30}(?:, [^,]{1,30}){0,3}?), "
-        r"got (?P<got>.{1,100}?): (?P<cause>[^;]{3,200}); change (?P<side>prefill|decode|either side|both sides): (?P<fix>.{0,200})"
+        r"(?:layer \d{1,4}|all layers) (?P<field>[\w ]{1,30}): expected (?P<expected>.{1,100}?), "
+        r"got (?P<got>[^:]{1,100}+): (?P<cause>[^;]{3,200}+); change (?P<side>prefill|decode|either side|both sides): (?P<fix>.{0,200})"
     ),
     # `expected shape [2, 8, 128], got [8, 2, 128]`, with or without the words around it
     re.compile(
@@ -104,7 +104,8 @@ def _shape(block: Block, line: str) -> list[Fact]:
 
 def _claims(block: Block) -> bool:
     journal = "journalctl" in words(block.command) and _ENGINE.search(block.command) is not None
-    return journal or looks_like(block, _SHAPE)
+    file = "/logs/" in block.command and "/deployments/" in block.command
+    return journal or file or looks_like(block, _SHAPE)
 
 
 READER = Reader("engine log", _claims, parse)

@@ -20,7 +20,7 @@ _OPTIONS = {
     "--show-features": "features",
     "--show-offload": "features",
 }
-_FIELD = re.compile(r"\s*(?P<key>[A-Za-z][A-Za-z0-9_. /()-]{0,80}?):\s*(?P<value>.*?)\s*")
+_FIELD = re.compile(r"\s*(?P<key>[A-Za-z][A-Za-z0-9_. /()-]{0,80}?):(?P<value>.*)")
 _COUNTER = re.compile(r"\s*(?P<name>\[?[A-Za-z0-9_][A-Za-z0-9_.\[\]: -]{0,80}?):\s*(?P<value>\d{1,24})\s*")
 _FIRMWARE = re.compile(r"(?P<version>\S+)(?:\s+\((?P<psid>[A-Za-z0-9_]{4,32})\))?")
 # Link modes stand one or two a line; the second and later lines are only indented.
@@ -62,7 +62,7 @@ def _fields(block: Block) -> dict[str, str]:
     fields: dict[str, str] = {}
     for line in block.lines:
         if match := _FIELD.fullmatch(line):
-            fields.setdefault(match["key"], match["value"])
+            fields.setdefault(match["key"], match["value"].strip())
     return fields
 
 
@@ -106,7 +106,7 @@ def _features(block: Block, netdev: str) -> list[Fact]:
     facts: list[Fact] = []
     for line in block.lines:
         match = _FIELD.fullmatch(line)
-        if match and (state := match["value"].split(" ")[0]) in ("on", "off"):
+        if match and (state := match["value"].strip().split(" ")[0]) in ("on", "off"):
             fixed = "[fixed]" in match["value"]
             facts.append(
                 Offload(

@@ -61,13 +61,18 @@ def _os_release(block: Block) -> list[Fact] | Unknown:
 
 
 def _clock(block: Block) -> list[Fact] | Unknown:
+    offset: float | Unknown = Unknown("the tool names no offset")
     for line in block.lines:
         if match := re.match(r"\s*(?:NTPSynchronized=|System clock synchronized: |NTP synchronized: )(yes|no)", line):
-            return [ClockSync(quote=block.quote(line.strip()), synchronised=match[1] == "yes", by="timedatectl")]
-        if match := re.match(r"Leap status\s+: (?P<leap>.+)", line):
+            synchronised = match[1] == "yes"
             return [
-                ClockSync(quote=block.quote(line), synchronised="Not synchronised" not in match["leap"], by="chronyc")
+                ClockSync(quote=block.quote(line.strip()), synchronised=synchronised, by="timedatectl", offset_s=offset)
             ]
+        if match := re.match(r"System time\s+: (?P<offset>\d{1,12}\.\d{1,12}) seconds", line):
+            offset = float(match["offset"])
+        if match := re.match(r"Leap status\s+: (?P<leap>.+)", line):
+            synchronised = "Not synchronised" not in match["leap"]
+            return [ClockSync(quote=block.quote(line), synchronised=synchronised, by="chronyc", offset_s=offset)]
     if block.rc not in (0, None):
         return Unknown(f"the clock was not told: {' '.join(block.output.split())[:200]}")
     return []

@@ -12,7 +12,7 @@ from pdchecks.unknown import Unknown
 _CA = re.compile(r"\s*CA:? '(?P<device>[^']{1,64})'")
 _PORT = re.compile(r"\s*Port (?P<port>\d{1,3}):")
 _FIELD = re.compile(r"\s*(?P<key>[A-Z][A-Za-z ]{1,30}):(?P<value>.*)")
-_SHAPE = re.compile(r"^\s*CA:? '[^']+'\s*$", re.MULTILINE)
+_SHAPE = re.compile(r"^[ \t]*CA:? '[^']+'\s*$", re.MULTILINE)
 _RATE = re.compile(r"\d{1,6}(\.\d{1,3})?")
 _LAYERS = {"ib": "InfiniBand", "infiniband": "InfiniBand", "ethernet": "Ethernet"}
 # libibumad's words for states that the kernel and rdma(8) name otherwise.

@@ -10,9 +10,9 @@ from pdchecks.facts.rdma import EmptyGid, Gid, RdmaDevice, RdmaMtu, RdmaPort
 from pdchecks.parse.reader import Reader, argument, given, integer, looks_like, runs
 from pdchecks.unknown import Unknown
 
-_FIELD = re.compile(r"\s*(?P<key>[A-Za-z_]{2,40}):\s*(?P<value>.*?)\s*")
+_FIELD = re.compile(r"\s*(?P<key>[A-Za-z_]{2,40}):(?P<value>.*)")
 _GID = re.compile(r"\s*GID\[\s{0,4}(?P<index>\d{1,4})\]:\s*(?P<gid>[0-9A-Fa-f:.]{2,45})(?:,\s*(?P<type>[^,]+?))?\s*")
-_SHAPE = re.compile(r"^hca_id:\s|^\s*GID\[\s*\d+\]:", re.MULTILINE)
+_SHAPE = re.compile(r"^hca_id:\s|^[ \t]*GID\[\s*\d+\]:", re.MULTILINE)
 _PORT_STATE = re.compile(r"(?:PORT_)?(?P<state>[A-Z_]+)")
 _MTU = re.compile(r"(?P<mtu>\d{3,5}) \(\d\)")
 
@@ -43,7 +43,7 @@ def parse(block: Block) -> list[Fact] | Unknown:
         field = _FIELD.fullmatch(line)
         if field is None:
             continue
-        key, value = field["key"], field["value"]
+        key, value = field["key"], field["value"].strip()
         if key == "hca_id":
             close_device()
             device, of_device, port = value, {}, 1

@@ -26,13 +26,15 @@ _EVENTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "mkey-refused",
         re.compile(
-            r"(?:infiniband )?(?P<device>[\w.-]{1,40}): .{0,80}?(?P<detail>async reg mr failed\. status -?\d{1,4})"
+            r"\b(?!kernel:)(?P<device>[\w.-]{1,40}): .{0,80}?(?P<detail>async reg mr failed\. status -?\d{1,4})"
         ),
     ),
     # drivers/infiniband/hw/mlx5/cq.c, dump_cqe
     (
         "cqe-error",
-        re.compile(r"(?P<device>[\w.-]{1,40}): .{0,60}?WC error: (?P<detail>\d{1,3}, Message: [A-Za-z ()-]{3,60})"),
+        re.compile(
+            r"\b(?!kernel:)(?P<device>[\w.-]{1,40}): .{0,60}?WC error: (?P<detail>\d{1,3}, Message: [A-Za-z ()-]{3,60})"
+        ),
     ),
     # drivers/net/ethernet/mellanox/mlx5/core/events.c, port_module and mlx5_pcie_event
     (
@@ -99,6 +101,14 @@ _EVENTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("neighbour-overflow", re.compile(r"(?P<device>)(?P<detail>Neighbour table overflow)", re.IGNORECASE)),
     # NVIDIA's kernel module
     ("xid", re.compile(r"NVRM: Xid \((?:PCI:)?(?P<device>[0-9a-fA-F:.]{7,14})[^)]{0,20}\): (?P<detail>\d{1,3})\b")),
+    # nvidia-nvswitch, its SXid lines
+    (
+        "sxid",
+        re.compile(
+            r"nvidia-nvswitch\d{1,3}: SXid \(PCI:(?P<device>[0-9a-fA-F:.]{7,14})\): "
+            r"(?P<detail>\d{4,6}, (?:[Nn]on-fatal|[Ff]atal).{0,100})"
+        ),
+    ),
     (
         "gpu-lost",
         re.compile(
@@ -120,6 +130,10 @@ _BANDWIDTH = re.compile(
     r"\(capable of (?P<capable>\d{1,4}\.\d{1,3}) Gb/s"
 )
 _BOOT_SECONDS = re.compile(r"\[\s{0,8}(?P<seconds>\d{1,9}\.\d{1,9})\]")
+_REFUSED = re.compile(
+    r"^(?:dmesg: |sudo: |journalctl: )?.{0,60}(?:Operation not permitted|Permission denied|a password is required|is not allowed to)"
+    r"|^No journal files were (?:found|opened)",
+)
 _SHAPE = re.compile(
     r"mlx5_core [0-9a-f]{4}:|^\[\s*\d+\.\d+\] |\bQP \d+ error: |eighbou?r table overflow|async reg mr failed|\bkernel: |NVRM: |PCIe bandwidth",
     re.MULTILINE,
@@ -137,7 +151,8 @@ def parse(block: Block) -> list[Fact] | Unknown:
             if match := pattern.search(text):
                 facts.append(_event(block, kind, text, match))
                 break
-    if not facts and block.rc not in (0, None, 1):
+    # A grep behind it exits 1 for no match; so does dmesg where the kernel or sudo refuses, and then says so.
+    if not facts and (block.rc not in (0, None, 1) or looks_like(block, _REFUSED)):
         return Unknown(f"the kernel log was not read: {block.output.strip()[:200]}")
     return facts
 
@@ -158,7 +173,7 @@ def _event(block: Block, kind: str, line: str, match: re.Match[str]) -> KernelEv
         quote=block.quote(line.strip()),
         kind=kind,
         device=match["device"] or "",
-        detail=match["detail"],
+        detail=match["detail"].strip(),
         driver=match.groupdict().get("driver") or "",
         seconds=float(stamp["seconds"]) if stamp else Unknown("the line has no time since boot"),
     )

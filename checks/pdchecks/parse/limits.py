@@ -33,7 +33,7 @@ _HUGE_REFUSED = re.compile(
     re.IGNORECASE,
 )
 _SHAPE = re.compile(
-    r"[Hh]uge ?[Pp]age.{0,160}(?:fail|annot allocate)|_HUGETLB|hugetlb.{0,160}fail|\(current: \d+ kbytes\)|RLIMIT_MEMLOCK is|^MEMLOCK\s|max locked memory|^Limit\s+Soft Limit|^(?:Default)?LimitMEMLOCK(?:Soft)?=|locked memory",
+    r"\(current: \d+ kbytes\)|RLIMIT_MEMLOCK is|^MEMLOCK\s|max locked memory|^Limit\s+Soft Limit|^(?:Default)?LimitMEMLOCK(?:Soft)?=|locked memory",
     re.MULTILINE,
 )
 # systemd prints an unset limit as the largest 64-bit number.
@@ -90,7 +90,13 @@ def _systemd(block: Block) -> list[Fact]:
 
 
 def _unit(block: Block) -> str:
-    return next((word for word in block.command.split() if "." in word and not word.startswith("-")), "(not named)")
+    """`systemctl show [-p ...] UNIT`; a name without a suffix is a service."""
+    parts = block.command.split()
+    after = parts[parts.index("show") + 1 :] if "show" in parts else []
+    names = [
+        w for w, before in zip(after, ["", *after], strict=False) if w[0] != "-" and before not in ("-p", "--property")
+    ]
+    return next((name if "." in name else f"{name}.service" for name in names), "(not named)")
 
 
 def _count(text: str) -> int | None:
@@ -104,7 +110,11 @@ def _limit(block: Block, line: str, name: str, scope: str, soft: int | None, har
 
 
 def _claims(block: Block) -> bool:
-    return "limit" in block.command or _PID.search(block.command) is not None or looks_like(block, _SHAPE)
+    return (
+        "limit" in block.command
+        or _PID.search(block.command) is not None
+        or any(looks_like(block, shape) for shape in (_SHAPE, _HUGE_REFUSED))
+    )
 
 
 READER = Reader("limits", _claims, parse)

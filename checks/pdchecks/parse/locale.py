@@ -46,16 +46,17 @@ def parse(block: Block) -> list[Fact] | Unknown:
     lines = [line.strip() for line in block.lines if line.strip()]
     plain = [line for line in lines if not _COMPLAINT.search(line)]
     if "charmap" in parts:
-        locale = next((match for pattern in _SETS if (match := pattern.search(block.command))), None)
+        sets = [match["locale"] for pattern in _SETS if (match := pattern.search(block.command))]
         complaints = "; ".join(line for line in lines if line not in plain)
         if not plain:
             return Unknown(f"locale charmap printed nothing: {complaints[:200]}")
         return [
             Charmap(
                 quote=block.quote(" ".join(lines)),
-                locale=locale["locale"] if locale else "",
+                locale=sets[0] if sets else "",
                 charmap=plain[-1],
                 complaints=complaints,
+                beaten=sets[-1] if len(sets) > 1 and sets[-1] != sets[0] else "",
             )
         ]
     if "-a" in parts:

@@ -20,7 +20,7 @@ _STATE = re.compile(
 )
 _ACS = re.compile(r"\s*ACSCtl:\s+(?P<bits>(?:\w{4,16}[+-] ?){3,10})")
 _ORDERING = re.compile(r"\bRlxdOrd(?P<state>[+-])")
-_SHAPE = re.compile(r"^\s*(?:ACSCtl:\s+SrcValid|LnkSta:\s+Speed )", re.MULTILINE)
+_SHAPE = re.compile(r"^[ \t]*(?:ACSCtl:\s+SrcValid|LnkSta:\s+Speed )", re.MULTILINE)
 
 
 @dataclass(slots=True)

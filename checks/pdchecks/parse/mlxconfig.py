@@ -9,7 +9,7 @@ from pdchecks.parse.reader import Reader, looks_like, runs
 from pdchecks.unknown import Unknown
 
 _DEVICE = re.compile(r"Device:\s+(?P<device>\S+)|Pci device:\s+(?P<pci>\S+)|Device #\d+:")
-_PARAMETER = re.compile(r"[\s*|]*(?P<name>[A-Z][A-Z0-9_]{2,60}(?:\[[\d.]+\])?)\s+(?P<values>\S.*?)\s*")
+_PARAMETER = re.compile(r"[\s*|]*(?P<name>[A-Z][A-Z0-9_]{2,60}(?:\[[\d.]+\])?)\s+(?P<values>\S.*)")
 _SHAPE = re.compile(r"^Configurations:\s+(?:Default\s+Current\s+)?Next Boot", re.MULTILINE)
 _READ_ONLY = re.compile(r"\s*RO\s*")
 

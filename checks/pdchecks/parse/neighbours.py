@@ -5,7 +5,7 @@ import re
 
 from pdchecks.evidence import Block, words
 from pdchecks.facts.base import Fact
-from pdchecks.facts.net import Neighbour
+from pdchecks.facts.net import Neighbour, NeighbourCount
 from pdchecks.parse.reader import Reader, looks_like
 from pdchecks.unknown import Unknown
 
@@ -16,6 +16,8 @@ _SHAPE = re.compile(rf"^[0-9a-fA-F:.]+ dev \S+ .*(?:{'|'.join(_STATES)})\s*$", r
 
 def parse(block: Block) -> list[Fact] | Unknown:
     text = block.output.strip()
+    if "wc" in words(block.command):
+        return [NeighbourCount(quote=block.quote(text), count=int(text))] if re.fullmatch(r"\d{1,9}", text) else []
     if text.startswith("["):
         try:
             rows = json.loads(text)

@@ -11,7 +11,7 @@ from pdchecks.facts.base import Fact
 from pdchecks.facts.net import LinkSpeed, Netdev
 from pdchecks.facts.qos import CongestionControl, QosTrust, RoceTrafficClass
 from pdchecks.facts.rdma import PeerMemory
-from pdchecks.parse.reader import Reader, argument, looks_like, runs
+from pdchecks.parse.reader import Reader, argument, files, looks_like, runs
 from pdchecks.unknown import Unknown
 
 _NET = re.compile(r"\S*/sys/class/net/(?P<netdev>[^/\s:*]{1,32})/(?P<file>[\w/]{2,80}):(?P<value>.{0,200})")
@@ -60,7 +60,7 @@ def _lines(block: Block) -> Iterator[str]:
     if one and len(lines) == 1 and block.rc in (0, None) and not _ERROR.match(lines[0]) and "*" not in one["path"]:
         yield lines[0][:400] if ":" in lines[0] and lines[0].startswith("/sys/") else f"{one['path']}:{lines[0][:200]}"
         return
-    yield from (line[:400] for line in lines if not _ERROR.match(line))
+    yield from (line[:400] for line in files(block) if not _ERROR.match(line))
 
 
 def _plain(block: Block, line: str, netdev: str, file: str, value: str) -> Iterator[Fact]:

@@ -74,7 +74,7 @@ def _table(block: Block) -> list[Fact]:
         if index:
             facts.append(Gpu(quote=block.quote(shown), label=f"GPU {index}", fields=dict(fields)))
 
-    for line in block.lines:
+    for line in (line[:400] for line in block.lines):
         if process := _PROCESS.fullmatch(line.rstrip()):
             facts.append(_process(block, line, process))
         elif first := _FIRST.match(line):
@@ -123,7 +123,7 @@ def _sections(block: Block) -> list[Fact]:
     facts: list[Fact] = []
     fields: dict[str, str | Unknown] = {}
     open_sections: list[tuple[int, str]] = []
-    for line in block.lines:
+    for line in (line[:400] for line in block.lines):
         if head := _GPU.fullmatch(line):
             fields, open_sections = {"pci.bus_id": head["bus"]}, []
             facts.append(Gpu(quote=block.quote(line.strip()), label=f"GPU {head['bus']}", fields=fields))

@@ -11,7 +11,7 @@ from pdchecks.parse.reader import Reader, given, looks_like
 from pdchecks.unknown import Unknown
 
 _LINE = re.compile(
-    r"(?:\d{1,5}/\d{1,3}: |link )(?P<device>[^/\s]{1,64})/(?P<port>\d{1,3}):? (?P<rest>(?:[\w ]{0,200} )?state \S.*)"
+    r"(?:\d{1,5}/\d{1,3}: |link )(?P<device>[^/\s]{1,64})/(?P<port>\d{1,3}):? (?P<rest>(?:[\w: ]{0,200} )?state \S.*)"
 )
 _SHAPE = re.compile(r"^(?:link|\d+/\d+:) \S+/\d+:? .*\bstate [A-Z_]+ physical_state ", re.MULTILINE)
 

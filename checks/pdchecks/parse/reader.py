@@ -1,7 +1,7 @@
 """What a reader is, and the few helpers that readers share."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from pdchecks.evidence import Block, words
@@ -10,6 +10,7 @@ from pdchecks.unknown import Unknown
 
 # Shapes are looked for in this much of an output: a tool shows itself early, and a log may be long.
 SHAPE_WINDOW = 20_000
+_FILE_HEAD = re.compile(r"==> (?P<path>/\S{1,300}) <==")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,18 @@ def runs(block: Block, *tools: str) -> bool:
 
 def looks_like(block: Block, shape: re.Pattern[str]) -> bool:
     return shape.search(block.output, 0, SHAPE_WINDOW) is not None
+
+
+def files(block: Block) -> Iterator[str]:
+    """Lines `path:value`, however the files were printed: by grep, or by head and tail under `==> path <==`."""
+    path = ""
+    for line in block.lines:
+        if head := _FILE_HEAD.fullmatch(line):
+            path = head["path"]
+        elif path and line:
+            yield f"{path}:{line}"
+        elif not path:
+            yield line
 
 
 def argument(command: str, option: str) -> str | None:

@@ -9,7 +9,7 @@ from ipaddress import AddressValueError, IPv6Address
 from pdchecks.evidence import Block
 from pdchecks.facts.base import Fact
 from pdchecks.facts.rdma import EmptyGid, Gid, NoRdmaDevice, RdmaCounters, RdmaDevice, RdmaPort
-from pdchecks.parse.reader import Reader, given, looks_like
+from pdchecks.parse.reader import Reader, files, given, looks_like
 from pdchecks.unknown import Unknown
 
 _ROOT = "/sys/class/infiniband"
@@ -18,7 +18,7 @@ _FILE = re.compile(
 )
 _CAT = re.compile(r"/sys/class/infiniband/(?P<device>[^/\s*]{1,64})/(?P<path>[A-Za-z0-9_/-]{1,160})\s*$")
 _ERROR = re.compile(r"(?:cat|grep|head): ")
-_SHAPE = re.compile(r"^\S*/sys/class/infiniband/[^/\s:]+/[\w/-]+:", re.MULTILINE)
+_SHAPE = re.compile(r"^(?:==> )?\S*/sys/class/infiniband/[^/\s:]+/[\w/-]+(?::| <==)", re.MULTILINE)
 _PORT = re.compile(r"ports/(?P<port>\d{1,3})/(?P<file>.+)")
 _STATE = re.compile(r"\s*\d: ?(?P<word>\w+)")
 _RATE = re.compile(r"\s*(?P<rate>\d{1,6}(?:\.\d{1,3})?) Gb/sec")
@@ -31,17 +31,17 @@ def parse(block: Block) -> list[Fact] | Unknown:
         names = [line for line in block.lines if line.strip() and " " not in line.strip()]
         return [] if names and block.rc in (0, None) else [NoRdmaDevice(quote=block.quote(block.output or "(empty)"))]
     devices: dict[str, _Files] = {}
-    for line in block.lines:
+    for line in files(block):
         if (match := _FILE.match(line)) and not _ERROR.match(line):
             devices.setdefault(match["device"], {})[match["path"]] = match["value"].strip()
     if not devices and (one := _CAT.search(block.command)):
         refused = block.rc not in (0, None) or _ERROR.match(block.output)
         devices[one["device"]] = {one["path"]: "" if refused else block.output.strip()}
     facts: list[Fact] = []
-    for device, files in devices.items():
-        facts += _device(block, device, files)
+    for device, found in devices.items():
+        facts += _device(block, device, found)
         ports: dict[int, _Files] = {}
-        for path, value in files.items():
+        for path, value in found.items():
             if inside := _PORT.fullmatch(path):
                 ports.setdefault(int(inside["port"]), {})[inside["file"]] = value
         for port, inner in ports.items():

@@ -24,7 +24,7 @@ _SHAPE = re.compile(rf"^(?:{_HEAD.pattern})\n\s+Loaded: ", re.MULTILINE)
 
 
 def parse(block: Block) -> list[Fact] | Unknown:
-    facts = [*_shown(block), *_status(block), *_absent(block)]
+    facts = [*_shown(block), *_status(block), *_absent(block), *_state(block)]
     if not facts and block.rc not in (0, None):
         return Unknown(f"systemctl gave nothing: {block.output.strip()[:200]}")
     return facts
@@ -58,7 +58,7 @@ def _shown(block: Block) -> list[Fact]:
 def _status(block: Block) -> list[Fact]:
     facts: list[Fact] = []
     name, load, enabled, shown = "", "", "", ""
-    for line in block.lines:
+    for line in (line[:600] for line in block.lines):
         if head := _HEAD.fullmatch(line.rstrip()):
             name, load = head["name"], ""
         elif name and (loaded := _LOADED.fullmatch(line)):
@@ -80,9 +80,31 @@ def _status(block: Block) -> list[Fact]:
     return facts
 
 
+def _state(block: Block) -> list[Fact]:
+    """`is-active` and `is-failed` print one word a unit, in the order asked; `inactive` also of one that does not exist."""
+    asked = block.command.split()
+    verb = next((word for word in ("is-active", "is-failed") if word in asked), None)
+    if verb is None:
+        return []
+    names = [word for word in asked[asked.index(verb) + 1 :] if word[0] not in "-|&;"]
+    states = [line.strip() for line in block.lines]
+    return [
+        Unit(
+            quote=block.quote(f"{name}: {state}"),
+            name=name if "." in name else f"{name}.service",
+            load="loaded" if state != "inactive" else "",
+            active=state,
+            enabled="",
+            stale=False,
+        )
+        for name, state in zip(names, states, strict=False)
+        if state in ("active", "inactive", "failed", "activating", "deactivating", "reloading")
+    ]
+
+
 def _absent(block: Block) -> list[Fact]:
     facts: list[Fact] = []
-    for line in block.lines:
+    for line in (line[:600] for line in block.lines):
         if match := _ABSENT.search(line):
             name = (match["plain"] or match["file"] or match["failed"]).rstrip(".")
             facts.append(UnitAsked(quote=block.quote(line.strip()), name=name))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pdctl.deploy import models, plan, process
-from pdctl.deploy.local import LocalSupervisor, Snapshot, Supervisor
+from pdctl.deploy.local import LocalSupervisor, Snapshot, Supervisor, promised_ports
 from pdctl.deploy.spec import DeploymentSpec
 from pdctl.deploy.state import Record, Role, StateUnreadable
 from pdctl.errors import PdError
@@ -104,16 +104,17 @@ def _bring_up(spec: DeploymentSpec, local: Supervisor, lines: StageLines, foregr
     began = time.monotonic()
     model = models.resolve(spec.model, lines.say)
     lines.done("model", time.monotonic() - began, f"{model.name} in {model.path}")
-    record = plan.record(spec, model, devices, operator("up"))
     try:
-        local.start(record, foreground=foreground)
+        with promised_ports(spec.name) as promised:
+            record = plan.record(spec, model, devices, operator("up"), promised)
+            local.start(record, foreground=foreground)
         return _follow(local, lines, started=True)
     except KeyboardInterrupt:
         lines.say("interrupted: stopping what was started")
         _roll_back(local)
         local.forget()
         raise PdError("interrupted; what was started has been stopped", code=ExitCode.INTERRUPTED) from None
-    except PdError:
+    except (PdError, filelock.LockHeld):
         raise
     except BaseException:
         _roll_back(local)
@@ -225,7 +226,7 @@ def _failure(local: Supervisor, snapshot: Snapshot) -> PdError:
     return PdError(
         f"deployment `{local.name}` did not come up: {reason}",
         detail="\n".join([f"last lines of the {log} log:", *(f"  {line}" for line in words), *left]),
-        hint=f"`pdctl logs {log} -n 50` shows more",
+        hint=f"`pdctl logs {log} --name {local.name} -n 50` shows more",
         code=ExitCode.FAILED if left else ExitCode.PARTLY,
     )
 

@@ -38,7 +38,10 @@ def host_document(host: HostResult) -> dict[str, Any]:
         "status": host.status.value,
         "tasks": host.tasks,
         "changed": len(host.changes),
-        "changes": [{"role": change.role, "task": change.task, "diff": change.diff} for change in host.changes],
+        "changes": [
+            {"role": change.role, "task": change.task, "target": change.target, "diff": change.diff}
+            for change in host.changes
+        ],
         "problems": [dict(problem) for problem in host.problems],
         "notices": [dict(notice) for notice in host.notices],
         "failure": {"role": failure.role, "task": failure.task, "message": failure.message} if failure else None,

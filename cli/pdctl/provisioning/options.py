@@ -5,9 +5,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pdctl.errors import UsageError
+
 # A fork is a Python process of about 50 MB that mostly waits for its node.
 _FORKS_PER_CORE = 8
 _MOST_FORKS = 50
+_ANSIBLE_TAGS = {"all", "always", "never", "tagged", "untagged"}
 
 
 def default_forks() -> int:
@@ -46,6 +49,23 @@ class Options:
             "connect_timeout_s": self.connect_timeout_s,
             "become": self.become,
         }
+
+
+def refuse_unknown_tags(options: Options) -> None:
+    """Ansible runs nothing for a tag that no role has, and calls that success.
+
+    Raises:
+        UsageError: a tag to run or to skip is none of the playbook's.
+    """
+    import yaml
+
+    plays = yaml.safe_load(options.playbook.read_text(encoding="utf-8"))
+    known = {tag for play in plays for role in play.get("roles", ()) for tag in role.get("tags", ())} | _ANSIBLE_TAGS
+    asked = {tag for given in (*options.tags, *options.skip_tags) for tag in given.split(",")}
+    if unknown := sorted(asked - known):
+        raise UsageError(
+            f"no such tag: {', '.join(unknown)}", hint=f"the tags are: {', '.join(sorted(known - _ANSIBLE_TAGS))}"
+        )
 
 
 def shown(given: str) -> str:

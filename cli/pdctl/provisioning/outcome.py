@@ -27,10 +27,14 @@ class Status(StrEnum):
 
 @dataclass(slots=True)
 class Change:
-    """One task that changed the host, or would (check mode). diff: as Ansible's modules give it."""
+    """One task that changed the host, or would (check mode).
+
+    target: the file on the node, where the module names one. diff: as Ansible's modules give it.
+    """
 
     role: str
     task: str
+    target: str | None = None
     diff: list[Mapping[str, Any]] = field(default_factory=list)
 
 
@@ -122,7 +126,9 @@ class Fold:
         if not result.get("changed"):
             return None
         diff = result.get("diff") or []
-        change = Change(str(data.get("role", "")), _task(data), diff if isinstance(diff, list) else [diff])
+        change = Change(
+            str(data.get("role", "")), _task(data), _target(result), diff if isinstance(diff, list) else [diff]
+        )
         host.changes.append(change)
         return Step(host.name, Status.CHANGED, _where(data))
 
@@ -170,6 +176,13 @@ def _where(data: Mapping[str, Any]) -> str:
 
 def _task(data: Mapping[str, Any]) -> str:
     return str(data.get("task") or data.get("name") or "")
+
+
+def _target(result: Mapping[str, Any]) -> str | None:
+    """In check mode a result has no `dest`, but it repeats what the module was asked."""
+    asked = (result.get("invocation") or {}).get("module_args") or {}
+    target = asked.get("dest") or asked.get("path")
+    return str(target) if target else None
 
 
 def _message(data: Mapping[str, Any]) -> str:

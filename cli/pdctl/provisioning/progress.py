@@ -51,7 +51,8 @@ def _table(fold: Fold) -> Any:
     """Hosts that still move come first, since a screen may not hold all."""
     from rich.table import Table
 
-    table = Table("host", "changed", "now", box=None, pad_edge=False)
+    table = Table("host", "changed", box=None, pad_edge=False)
+    table.add_column("now", no_wrap=True, overflow="ellipsis")
     stopped = [host for host in fold.hosts.values() if host.failure or host.unreachable is not None or host.problems]
     moving = [host for host in fold.hosts.values() if host not in stopped]
     for host in [*stopped, *moving][:_MOST_ROWS]:

@@ -52,7 +52,11 @@ def _diff(change: Change) -> Iterable[str]:
             yield from str(part["prepared"]).splitlines()
         elif "before" in part or "after" in part:
             before, after = _as_text(part.get("before", "")), _as_text(part.get("after", ""))
-            names = str(part.get("before_header", "before")), str(part.get("after_header", "after"))
+            # A template's own header is a temporary file of the controller.
+            names = (
+                change.target or str(part.get("before_header", "before")),
+                change.target or str(part.get("after_header", "after")),
+            )
             yield from difflib.unified_diff(before.splitlines(), after.splitlines(), *names, lineterm="")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from pdctl.errors import PdError
 from pdctl.exit_codes import ExitCode
 from pdctl.inventory import Inventory, load_inventory
-from pdctl.provisioning.options import Options
+from pdctl.provisioning.options import Options, refuse_unknown_tags
 from pdctl.provisioning.outcome import Fold, HostResult, Status, Step, exit_code
 from pdctl.provisioning.record import RunRecord
 from pdctl.provisioning.runner import Ended, run_playbook
@@ -45,6 +45,7 @@ def provision(options: Options, watch: Watch) -> Report:
         UsageError: the inventory or an option is wrong; nothing was recorded or touched.
         PdError: Ansible ended before it reached any host.
     """
+    refuse_unknown_tags(options)
     inventory = load_inventory(options.inventory, limit=options.limit)
     fold = Fold((host.name, host.address) for host in inventory)
     record = RunRecord("provision", options.for_record())
@@ -59,8 +60,8 @@ def provision(options: Options, watch: Watch) -> Report:
 
         ended = run_playbook(options, on_event, passwords_in_inventory=_has_passwords(inventory))
         report = _report(options, record, fold, ended, time.monotonic() - began)
-    except BaseException:
-        record.close(ExitCode.FAILED, {})
+    except BaseException as error:
+        record.close(error.code if isinstance(error, PdError) else ExitCode.FAILED, {})
         raise
     from pdctl.provisioning.document import document, host_document
 

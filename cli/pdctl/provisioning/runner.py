@@ -42,7 +42,7 @@ class Ended:
 def run_playbook(options: Options, on_event: EventHandler, *, passwords_in_inventory: bool) -> Ended:
     """Run to the end. `on_event` gets each event as it comes.
 
-    A first SIGINT or SIGTERM ends ansible-playbook gently, a second one or `_GRACE_S` later by force. SSH masters and
+    A first SIGINT, SIGTERM or SIGHUP ends ansible-playbook gently, a second one or `_GRACE_S` later by force. SSH masters and
     worker processes of the run are gone when this returns.
 
     Raises:
@@ -98,7 +98,7 @@ class _Stop:
         self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> "_Stop":
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             self._previous[number] = signal.signal(number, self._on_signal)
         return self
 
@@ -174,6 +174,7 @@ def _flags(options: Options) -> str:
 def _extra_vars(given: tuple[str, ...]) -> dict[str, Any]:
     """One mapping from `key=value ...`, JSON, YAML and `@file`; later ones win. It never goes into argv."""
     import yaml
+    from ansible.errors import AnsibleError
     from ansible.parsing.splitter import parse_kv
 
     merged: dict[str, Any] = {}
@@ -185,8 +186,13 @@ def _extra_vars(given: tuple[str, ...]) -> dict[str, Any]:
                 loaded = yaml.safe_load(text)
             else:
                 loaded = {str(key): str(value) for key, value in parse_kv(text).items()}
-        except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
-            raise UsageError(f"cannot read `-e {shown(text)}`", detail=_why(error)) from error
+        except AnsibleError:
+            # Its text quotes the value.
+            raise UsageError(
+                f"cannot read `-e {shown(text)}`", detail="a quote in it is not closed, or a jinja2 block"
+            ) from None
+        except (OSError, yaml.YAMLError, ValueError) as error:
+            raise UsageError(f"cannot read `-e {shown(text)}`", detail=_why(error)) from None
         if not isinstance(loaded, dict) or not loaded or "_raw_params" in loaded:
             raise UsageError(
                 f"`-e {shown(text)}` names no variable", hint="`-e key=value`, `-e '{\"key\": 1}'` or `-e @file.yml`"

@@ -5,6 +5,7 @@ Every failure becomes a PeerError that says whether the peer was reached.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 from collections.abc import AsyncGenerator, Mapping
@@ -57,6 +58,23 @@ class Peers:
 
     async def close(self) -> None:
         await self._http.aclose()
+
+    async def silent(self, url: str, seconds: float) -> bool:
+        """Whether the peer says nothing for so long, as a stopped process does. One that refuses is not silent: it is gone."""
+        return await self._health(url, seconds) == "silent"
+
+    async def ready(self, url: str, seconds: float) -> bool:
+        return await self._health(url, seconds) == 200
+
+    async def _health(self, url: str, seconds: float) -> int | str:
+        try:
+            async with asyncio.timeout(seconds):
+                response = await self._http.get(f"{url}/health")
+        except (TimeoutError, httpx.TimeoutException):
+            return "silent"
+        except httpx.HTTPError:
+            return "gone"
+        return response.status_code
 
     async def reserve(self, url: str, call: ReserveCall) -> Ticket:
         answer = await self._post(f"{url}/v1/reserve", call)

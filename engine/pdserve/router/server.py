@@ -32,7 +32,7 @@ class RouterServer:
         self._metrics = RouterMetrics()
         control_gate = ControlGate(config.control_token_file)
         self._peers = Peers(control_gate.headers)
-        fleet = Fleet(
+        self._fleet = fleet = Fleet(
             prefill=Pool(config.prefill),
             decode=Pool(config.decode),
             peers=self._peers,
@@ -70,7 +70,7 @@ class RouterServer:
         """Blocks until told to stop; returns the exit code. Raises OSError when the port is taken."""
         bound = bind(self._config.listen)
         log("ready", role="router", name=self._config.name, url=self._config.listen.url)
-        return serve(self.app, bound, Lifecycle(self._begin_drain, self._busy, self._config.drain_s))
+        return serve(self.app, bound, Lifecycle(self._begin_drain, self._busy, self._config.drain_s, self._fleet.stop))
 
     def _begin_drain(self) -> None:
         self._api.draining = True

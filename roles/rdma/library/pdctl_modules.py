@@ -41,9 +41,9 @@ def main():
         if Path("/sys/module", name.replace("-", "_")).is_dir():
             results.append(record)
             continue
-        code, _out, said = module.run_command([modprobe, "--dry-run", name]) if modprobe else (1, "", "no modprobe")
+        code = module.run_command([modprobe, "--dry-run", name])[0] if modprobe else 1
         if code != 0:
-            message = f"kernel {platform.release()} has no module {name}: {said.strip()}"
+            message = f"kernel {platform.release()} has no such module: no RDMA by it"
             results.append(dict(record, outcome="absent", message=message))
             continue
         if not module.check_mode:

@@ -1,7 +1,6 @@
 """Fixtures: one virtual machine for the whole session, clean again for every test that asks for `vm`."""
 
 import os
-import pathlib
 from collections.abc import Iterator
 
 import pytest
@@ -11,14 +10,6 @@ from tests.lab.vm.machine import VirtualMachine
 from tests.lab.vm.requirements import reason_to_skip
 
 SOAK = "PDCTL_LAB_SOAK"
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.path.is_relative_to(pathlib.Path(__file__).parent):
-            item.add_marker(pytest.mark.lab)
-            # A boot alone may take minutes on a loaded machine.
-            item.add_marker(pytest.mark.timeout(900))
 
 
 @pytest.fixture(scope="session")

@@ -86,7 +86,7 @@ def image() -> Image:
 def _digest(base: Path, release: str) -> str:
     """Of the root file system, the packages, the files of this folder that the build reads, and the kernel sources."""
     state = hashlib.sha256("\n".join((base.name, release, _DISK_SIZE, *PACKAGES)).encode())
-    inputs = [Path(__file__), HERE / "build-guest", *_files(HERE / "guest"), *modules.inputs()]
+    inputs = [Path(__file__), HERE / "build-guest", *_files(HERE / "guest"), *modules.inputs(release)]
     for path in inputs:
         state.update(f"{path.name} {path.stat().st_mode & 0o111}\n".encode())
         # The kernel's source archive is known by its package's version, which its size follows.

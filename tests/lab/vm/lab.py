@@ -61,10 +61,14 @@ class VirtualLab(Lab):
 
     def boot(self, count: int = 1) -> list[VirtualMachine]:
         """Start `count` machines more, and wait until all have come up."""
-        machines = [self._start(len(self.machines) + 1) for _ in range(count)]
+        machines = self.power_on(count)
         for machine in machines:
             machine.wait()
         return machines
+
+    def power_on(self, count: int = 1) -> list[VirtualMachine]:
+        """Start `count` machines more, without waiting."""
+        return [self._start(len(self.machines) + 1) for _ in range(count)]
 
     def inventory(self, *machines: VirtualMachine, variables: Mapping[str, Any] | None = None) -> Path:
         """An inventory file of these machines (all when none is named), each in both pools, as stand-ins without a GPU."""
@@ -100,7 +104,7 @@ class VirtualLab(Lab):
         run("ip", "-n", self._fabric, "link", "set", "data0", "mtu", str(self.data_mtu))
         with self.known_hosts.open("a", encoding="utf-8") as stream:
             stream.write(f"{machine.address} {self._image.host_key}\n")
-        machine.start()
+        machine.power_on()
         self.machines[machine.name] = machine
         return machine
 

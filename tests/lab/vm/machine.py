@@ -62,7 +62,14 @@ class VirtualMachine:
         self._master = lab.folder / f"{self.name}.ssh"
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> None:
+    @property
+    def pid(self) -> int:
+        """QEMU's. Raises RuntimeError when the machine is off."""
+        if self._process is None:
+            raise RuntimeError(f"{self.name} is off")
+        return self._process.pid
+
+    def power_on(self) -> None:
         """Start QEMU; `wait` waits. The first machine of this number and image boots, later ones wake from its snapshot."""
         warm = self._warm_disk()
         if warm.exists():
@@ -93,6 +100,10 @@ class VirtualMachine:
     def ssh(self, command: str, *, timeout_s: float = 120.0) -> str:
         """stdout of `command` run by root's shell. Raises RuntimeError, with what it printed, when it fails."""
         return self.lab.run("ssh", *self._ssh_options(), f"root@{self.address}", command, timeout_s=timeout_s)
+
+    def start(self, command: str) -> subprocess.Popen[str]:
+        """`command` run by root's shell meanwhile; ended with the lab at the latest."""
+        return self.lab.start("ssh", *self._ssh_options(), f"root@{self.address}", command)
 
     def push(self, source: Path, target: str) -> None:
         """Copy a file of this machine to the path `target` of the guest."""
@@ -182,10 +193,11 @@ class VirtualMachine:
         return self.image.folder / f"{self.name}-{hashlib.sha256(repr(fixed).encode()).hexdigest()[:12]}.qcow2"
 
     def _ssh_options(self) -> Sequence[str]:
-        # One connection is shared: a handshake costs seconds of an emulated processor.
+        # A handshake costs seconds of an emulated processor, least with this key exchange; so one connection is shared.
         return (
             *("-F", "none", "-i", str(self.image.key), "-o", f"UserKnownHostsFile={self.lab.known_hosts}"),
             *("-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=10"),
+            *("-o", "KexAlgorithms=curve25519-sha256"),
             *("-o", "ControlMaster=auto", "-o", f"ControlPath={self._master}", "-o", "ControlPersist=yes"),
         )
 

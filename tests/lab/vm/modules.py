@@ -1,6 +1,6 @@
 """Kernel modules built for the guest: labdcb, ours; netdevsim and siw, which Debian leaves out of its kernel.
 
-The last two are built only where the package linux-source-6.1 is installed (`scripts/vm-packages soak`).
+The last two are built only where the kernel's own source package is installed (`scripts/vm-packages soak`).
 """
 
 import re
@@ -27,16 +27,16 @@ def kernel_release() -> str:
     return max(found, key=lambda match: [int(part) for part in re.findall(r"\d+", match[1])])[1]
 
 
-def inputs() -> list[Path]:
+def inputs(release: str) -> list[Path]:
     """Everything that decides what `build` gives."""
-    return [Path(__file__), *sorted(path for path in LABDCB.iterdir() if path.is_file()), *_source()]
+    return [Path(__file__), *sorted(path for path in LABDCB.iterdir() if path.is_file()), *_source(release)]
 
 
 def build(folder: Path, release: str) -> list[Path]:
     """The modules, compiled below `folder`, which is made."""
     shutil.copytree(LABDCB, folder / "labdcb")
     built = [_make(folder / "labdcb", release)]
-    for archive in _source():
+    for archive in _source(release):
         prefix = archive.name.removesuffix(".tar.xz")
         wanted = [f"{prefix}/{path}/*" for path, _ in FROM_KERNEL_SOURCE.values()]
         run("tar", "-xJf", str(archive), "-C", str(folder), "--wildcards", *wanted, timeout_s=_DEADLINE_S)
@@ -45,8 +45,9 @@ def build(folder: Path, release: str) -> list[Path]:
     return built
 
 
-def _source() -> list[Path]:
-    return sorted(_HEADERS.glob("linux-source-*.tar.xz"))[-1:]
+def _source(release: str) -> list[Path]:
+    version = ".".join(release.split(".")[:2])
+    return [path for path in [_HEADERS / f"linux-source-{version}.tar.xz"] if path.is_file()]
 
 
 def _make(folder: Path, release: str, *settings: str) -> Path:

@@ -47,6 +47,14 @@ def test_a_wrong_extra_variable_is_refused_without_printing_its_value(tmp_path: 
     assert "hunter2" not in done.stderr
 
 
+@pytest.mark.parametrize("option", ["--tags", "--skip-tags"])
+def test_a_tag_that_no_role_has_is_refused_with_those_that_exist(tmp_path: Path, inventory: Path, option: str) -> None:
+    done = _pdctl(str(inventory), option, "sysctl,sysclt", state=tmp_path)
+    assert done.returncode == 2
+    assert "no such tag: sysclt" in done.stderr
+    assert "limits, locale, rdma, safe_yum, sysctl" in done.stderr
+
+
 def test_a_missing_inventory_leaves_no_record(tmp_path: Path) -> None:
     done = _pdctl(str(tmp_path / "none.ini"), state=tmp_path / "state")
     assert done.returncode == 2
@@ -85,3 +93,11 @@ def test_ansible_gets_a_utf8_locale_whatever_the_user_has() -> None:
     assert environment["LC_ALL"].upper().replace("-", "").endswith("UTF8")
     assert "LANGUAGE" not in environment
     assert environment["PATH"] == "/bin"
+
+
+@pytest.mark.parametrize("given", ['a="SEKRET', "a=SEKRET{{", "{a: [SEKRET", '{"a": "SEKRET'])
+def test_extra_vars_that_cannot_be_read_are_a_usage_error_that_keeps_the_value_to_itself(given: str) -> None:
+    with pytest.raises(UsageError, match="cannot read") as caught:
+        _extra_vars((given,))
+    assert "SEKRET" not in caught.value.render()
+    assert caught.value.__cause__ is None

@@ -31,10 +31,11 @@ def test_a_host_whose_tasks_change_nothing_is_ok() -> None:
     assert _folded(_event("ok", res={"changed": False}), _stats("n1")).status is Status.OK
 
 
-def test_a_change_keeps_its_task_and_diff() -> None:
-    host = _folded(_event("ok", "write", res={"changed": True, "diff": {"before": "a", "after": "b"}}), _stats("n1"))
+def test_a_change_keeps_its_task_file_and_diff() -> None:
+    result = {"changed": True, "diff": {"before": "a", "after": "b"}, "invocation": {"module_args": {"dest": "/etc/x"}}}
+    host = _folded(_event("ok", "write", res=result), _stats("n1"))
     assert host.status is Status.CHANGED
-    assert host.changes == [Change("r", "write", [{"before": "a", "after": "b"}])]
+    assert host.changes == [Change("r", "write", "/etc/x", [{"before": "a", "after": "b"}])]
 
 
 def test_a_failed_task_fails_the_host_with_its_reason() -> None:

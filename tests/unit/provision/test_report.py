@@ -18,7 +18,7 @@ SCHEMA = Path(document.__code__.co_filename).with_name("provision.schema.json")
 
 def _report() -> Report:
     changed = HostResult("甲一", "10.0.0.1", tasks=9, finished=True)
-    changed.changes.append(Change("sysctl", "set", [{"before": "a = 1\n", "after": "a = 2\n"}]))
+    changed.changes.append(Change("sysctl", "set", "/etc/x", [{"before": "a = 1\n", "after": "a = 2\n"}]))
     stubborn = HostResult("n2", "10.0.0.2", tasks=9, finished=True)
     stubborn.problems.append(
         {
@@ -52,8 +52,8 @@ def test_the_table_tells_every_ending_and_names_each_reason() -> None:
         "",
         "甲一:",
         "  change: sysctl : set",
-        "  --- before",
-        "  +++ after",
+        "  --- /etc/x",
+        "  +++ /etc/x",
         "  @@ -1 +1 @@",
         "  -a = 1",
         "  +a = 2",

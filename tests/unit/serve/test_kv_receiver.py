@@ -129,12 +129,14 @@ def test_blocks_that_are_being_written_are_given_to_nobody_until_the_transport_l
     receiver.reserve(ONE, 8, 8, lambda _: None)
     free = cache.free_blocks
     receiver.place(frame(0, 0, 8))
+    told: list[int] = []
+    receiver.on_freed = lambda: told.append(cache.free_blocks)
     assert receiver.release(ONE)
-    assert cache.free_blocks == free
+    assert cache.free_blocks == free and told == []
     with pytest.raises(KvRefused, match="not reserved"):
         receiver.place(frame(1, 0, 8))
     receiver.landed(frame(0, 0, 8))
-    assert cache.free_blocks == BLOCKS
+    assert told == [BLOCKS]
     receiver.check_integrity()
 
 

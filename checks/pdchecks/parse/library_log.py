@@ -1,0 +1,53 @@
+"""What communication libraries say that they chose: devices or sockets, GPU Direct or not, variables they obeyed."""
+
+import re
+
+from pdchecks.evidence import Block
+from pdchecks.facts.base import Fact
+from pdchecks.facts.host import Environment
+from pdchecks.facts.log import DevicesInUse, GpuDirect
+from pdchecks.parse.reader import Reader
+from pdchecks.unknown import Unknown
+
+# nccl src/transport/net_ib.cc, net_socket.cc and src/misc/param.cc.
+_LIST = r"(?P<list>(?:\[\d{1,3}\]\S{1,60} ?){1,64})"
+_USING = re.compile(rf"NET/IB ?: Using {_LIST}(?:.*?OOB (?P<oob>\S{{1,80}}))?")
+_USED = re.compile(r"\[\d{1,3}\](?P<device>[^:\s]{1,40}):\d{1,3}(?:/(?P<layer>\w{1,16}))?")
+_SOCKET = re.compile(rf"NET/Socket ?: Using {_LIST}|Using network Socket\b")
+_USED_SOCKET = re.compile(r"\[\d{1,3}\](?P<device>[^:\s]{1,40}):")
+_NONE = re.compile(r"NET/IB ?: No device found")
+_GDR = re.compile(
+    r"GPU Direct RDMA (?:\(\w+\) )?(?P<state>Enabled|Disabled) for "
+    r"(?:HCA \d{1,3} '(?P<device>[^':]{1,40})|GPU \S{1,20} / HCA (?P<hca>\d{1,3})(?P<why> \(distance [^)]{1,20}\))?)"
+)
+_SET = re.compile(r"\b(?P<name>(?:NCCL|UCX|MC|NVSHMEM)_[A-Z0-9_]{2,40}) set by environment to (?P<value>[^\s.]{1,60})")
+_SHAPE = re.compile(r"NET/(?:IB|Socket)|Using network Socket|GPU Direct RDMA|set by environment to")
+
+
+def parse(block: Block) -> list[Fact] | Unknown:
+    return [fact for line in block.lines for fact in _line(block, line[:2000])]
+
+
+def _line(block: Block, line: str) -> list[Fact]:
+    facts: list[Fact] = []
+    quote = block.quote(line.strip())
+    if variable := _SET.search(line):
+        facts.append(Environment(quote=quote, values={variable["name"]: variable["value"]}))
+    if socket := _SOCKET.search(line):
+        names = tuple(match["device"] for match in _USED_SOCKET.finditer(socket["list"] or ""))
+        facts.append(DevicesInUse(quote=quote, devices=names, layer="Socket", bootstrap=""))
+    if _NONE.search(line):
+        facts.append(DevicesInUse(quote=quote, devices=(), layer="IB", bootstrap=""))
+    if using := _USING.search(line):
+        used = list(_USED.finditer(using["list"]))
+        layer = next((match["layer"] for match in used if match["layer"]), "")
+        devices = tuple(match["device"] for match in used)
+        facts.append(DevicesInUse(quote=quote, devices=devices, layer=layer, bootstrap=using["oob"] or ""))
+    if gdr := _GDR.search(line):
+        device = gdr["device"] or f"HCA {gdr['hca']}"
+        why = (gdr["why"] or "").strip(" ()")
+        facts.append(GpuDirect(quote=quote, device=device, enabled=gdr["state"] == "Enabled", why=why))
+    return facts
+
+
+READER = Reader("library log", lambda block: _SHAPE.search(block.output) is not None, parse)

@@ -1,0 +1,54 @@
+"""A machine as the policy wants it: converged by pdctl, with a RoCE device and bridging state on its data card."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+from tests.lab.vm import rdma
+from tests.lab.vm.machine import Card, VirtualMachine
+
+PDCTL = Path(sys.executable).with_name("pdctl")
+POLICY = Path(__file__).parents[3] / "roles/policy/files/policy.yml"
+FIT = "fit"
+_PROVISION_DEADLINE_S = 900.0
+
+
+def make_fit(vm: VirtualMachine) -> None:
+    """Converge the node, set up its fabric, and remember it as the snapshot `FIT`."""
+    inventory = vm.lab.inventory(vm)
+    # Full transcripts are in the run record; this carries what the run printed when it failed.
+    vm.lab.run(str(PDCTL), "provision", str(inventory), timeout_s=_PROVISION_DEADLINE_S)
+    set_up(vm)
+    vm.snapshot(FIT)
+
+
+def set_up(vm: VirtualMachine) -> None:
+    """A soft RoCE device on the data card, and on the card what the policy's `fabric` says of QoS."""
+    fabric = yaml.safe_load(POLICY.read_text(encoding="utf-8"))["fabric"]
+    card, lossless = Card.DATA.device, fabric["lossless_priority"]
+    pause = "on" if fabric["global_pause"] else "off"
+    rdma.add_rxe(vm)
+    vm.ssh(
+        f"modprobe labdcb && ethtool -A {card} rx {pause} tx {pause} && "
+        f"dcb app add dev {card} dscp-prio {fabric['dscp']}:{lossless} {fabric['cnp']['dscp']}:{fabric['cnp']['priority']} && "
+        f"dcb pfc set dev {card} prio-pfc all:off {lossless}:on && "
+        f"dcb ets set dev {card} tc-tsa all:ets tc-bw 0:50 1:0 2:0 3:50 4:0 5:0 6:0 7:0 prio-tc {lossless}:{lossless}"
+    )
+
+
+def diagnose(vm: VirtualMachine) -> list[dict[str, Any]]:
+    """The findings of `pdctl doctor` on the machine. Raises RuntimeError when it printed no document."""
+    process = vm.lab.start(str(PDCTL), "doctor", str(vm.lab.inventory(vm)), "-o", "json")
+    try:
+        stdout, stderr = process.communicate(timeout=_PROVISION_DEADLINE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        raise
+    if not stdout.startswith("{"):
+        raise RuntimeError(f"pdctl doctor: exit {process.returncode}\n{stderr}")
+    findings: list[dict[str, Any]] = json.loads(stdout)["findings"]
+    return findings
