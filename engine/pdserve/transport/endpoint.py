@@ -88,6 +88,8 @@ class Endpoint:
         Raises Late, LocalProtocolError or PeerGone. deadline: for the first byte; the frame then has frame_s.
         """
         size = sealed.length if isinstance(sealed.frame, LayerFrame) else 0
+        if self.connection.credit - self._reserved < size:
+            self._flush()  # what decode has not seen yet, it gives no credit for
         self._reserve_credit(size, deadline, unless)
         if not self._writing.acquire(timeout=max(0.0, deadline - time.monotonic())):
             self._return_credit(size)
@@ -145,7 +147,7 @@ class Endpoint:
 
     def _flush(self) -> None:
         """Writes the queue as far as the socket takes it. A writer that is just busy does it when it is done."""
-        while self._queue and self._writing.acquire(blocking=False):
+        while (self._queue or self.stream.holds) and self._writing.acquire(blocking=False):
             try:
                 with self.lock:
                     queue = self._take_queue()

@@ -50,6 +50,11 @@ class Stream:
         self._writable = select.poll()
         self._writable.register(sock, select.POLLOUT)
 
+    @property
+    def holds(self) -> bool:
+        """Whether it has heads that the next write of anything takes along; the caller sees to it that one comes."""
+        return False
+
     def read(self, view: memoryview, deadline: float, what: str, idle: Callable[[], None]) -> None:
         """Fills the view. what: for the message when the deadline passes."""
         self.scatter([view], deadline, what, idle, lambda piece: None)
