@@ -1,10 +1,12 @@
 # The recipes are the scripts, so that a machine without make loses nothing.
-.PHONY: demo test setup clean
+.PHONY: demo test setup bench clean
 
 demo:
 	scripts/demo
 test:
 	scripts/test
+bench:
+	scripts/bench
 setup:
 	scripts/setup
 clean:

@@ -45,20 +45,20 @@ class LendingStream(Stream):
     def lend(self, segment: Segment | None) -> None:
         """Gives the peer what it needs to write into the segment. None: bodies come by this stream."""
         if segment is None:
-            self._send(INLINE, [])
+            self._hand_over(INLINE, [])
             return
         reading, writing = os.pipe()
         try:
-            self._send(LENT, [segment.fd, writing])
+            self._hand_over(LENT, [segment.fd, writing])
             self._held, reading = reading, -1
         finally:
             os.close(writing)
             if reading >= 0:
                 os.close(reading)
 
-    def _send(self, mark: bytes, fds: list[int]) -> None:
+    def _hand_over(self, mark: bytes, fds: list[int]) -> None:
         try:
-            socket.send_fds(self._socket, [mark], fds)
+            socket.send_fds(self._socket, [mark], fds, socket.MSG_DONTWAIT)
         except OSError as error:
             raise PeerGone(f"write failed: {error}") from None
 
