@@ -38,7 +38,7 @@ class Listen(_Strict):
 
 
 class KvListen(Listen):
-    """shm: prefill runs on this host, as the same user; host is then a loopback address."""
+    """transport shm: prefill runs on this host, as the same user; host is then a loopback address."""
 
     transport: Literal["tcp", "shm"] = "tcp"
 

@@ -191,16 +191,16 @@ class Connection:
 
     def owed(self) -> list[Frame]:
         """What the protocol now asks of us: answers to ABORT, new credit, a sign of life. Send each at once."""
-        frames: list[Frame] = [
-            echo for echo in self._echoes if self.request_state(echo.request) is OWN_ABORT[self.role.peer]
-        ]
-        self._echoes.clear()
-        if self.state is ConnectionState.OPEN:
-            window = self.limits.credit_bytes
-            if self.role is Role.DECODE and self._granted - self._layer_bytes <= window - window // 4:
-                frames.append(Credit(total=self._layer_bytes + window))
-            if not frames and self._clock() - self._spoke >= self._peer_offer().ping_s:
-                frames.append(Ping())
+        echoes, self._echoes = self._echoes, []
+        if self.state is not ConnectionState.OPEN:
+            return []
+        unanswered = OWN_ABORT[self.role.peer]
+        frames: list[Frame] = [echo for echo in echoes if self.request_state(echo.request) is unanswered]
+        window = self.limits.credit_bytes
+        if self.role is Role.DECODE and self._granted - self._layer_bytes <= window - window // 4:
+            frames.append(Credit(total=self._layer_bytes + window))
+        if not frames and self._clock() - self._spoke >= self._peer_offer().ping_s:
+            frames.append(Ping())
         return frames
 
     # Reading.

@@ -43,6 +43,9 @@ class Kind(IntEnum):
     PROOF = 12
     JOIN = 13
 
+    __hash__ = int.__hash__
+    """Members are keys of every table that a frame goes through; the enum's own hash is Python code."""
+
 
 CONNECTION_KINDS = frozenset({Kind.HELLO, Kind.CREDIT, Kind.PING, Kind.BYE, Kind.CHALLENGE, Kind.PROOF, Kind.JOIN})
 """Kinds that never speak for one request."""
@@ -60,6 +63,8 @@ class Role(StrEnum):
 
     PREFILL = "prefill"
     DECODE = "decode"
+
+    __hash__ = str.__hash__  # as for Kind
 
     @property
     def peer(self) -> Role:
@@ -129,7 +134,7 @@ class Challenge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """Who says it holds a secret. hello: SHA-256 of the body of the HELLO that it will say. mac: see `auth`."""
+    """Who says it holds a secret. hello: HMAC of the body of the HELLO that it will say. mac: see `auth`."""
 
     secret_id: bytes
     nonce: bytes

@@ -67,6 +67,7 @@ def record(
         host=host,
         port=port,
         kv_port=free[2],
+        transport=spec.transport,
         units=[
             UnitRecord(
                 role=role,

@@ -39,13 +39,16 @@ class Pools(_Strict):
 
 
 class DeploymentSpec(_Strict):
-    """model: a local Hugging Face directory or an embedded model. dtype: by default float32 on CPU, else bfloat16."""
+    """model: a local Hugging Face directory or an embedded model. dtype: by default float32 on CPU, else bfloat16.
+
+    transport: of KV; shm takes pools of one host.
+    """
 
     name: str = Field(default="local", pattern=NAME_PATTERN)
     model: str | None = None
     dtype: DType | None = None
     engine: Literal["torch"] = "torch"
-    transport: Literal["tcp"] = "tcp"
+    transport: Literal["tcp", "shm"] = "tcp"
     security: Literal["authenticated", "encrypted"] = "authenticated"
     pools: Pools = Pools()
     router: RouterSpec = RouterSpec()

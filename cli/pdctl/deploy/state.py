@@ -59,6 +59,7 @@ class Record(_Document):
     host: str
     port: int
     kv_port: int
+    transport: Literal["tcp", "shm"] = "tcp"
     units: list[UnitRecord]
     chunk_tokens: int
     block_tokens: int

@@ -66,6 +66,10 @@ def _config(state: StateDir, record: Record, role: Role) -> dict[str, Any]:
     if role == "prefill":
         return {**common, "chunk_tokens": record.chunk_tokens}
     if role == "decode":
-        return {**common, "kv_listen": {"port": record.kv_port}, "block_tokens": record.block_tokens}
+        return {
+            **common,
+            "kv_listen": {"port": record.kv_port, "transport": record.transport},
+            "block_tokens": record.block_tokens,
+        }
     pools: tuple[Role, ...] = ("prefill", "decode")
     return {**common, **{pool: [{"name": record.unit(pool).name, "url": record.unit(pool).url}] for pool in pools}}

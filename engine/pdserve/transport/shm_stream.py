@@ -8,9 +8,11 @@ segment; the kernel closes it when the process has gone, so its end is the proof
 from __future__ import annotations
 
 import array
+import fcntl
 import os
 import select
 import socket
+import termios
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -21,6 +23,9 @@ from pdwire import LayerFrame, LayerHead, LocalProtocolError, Places
 
 LENT, INLINE = b"\x01", b"\x00"
 SLICE_BYTES = 1 << 20
+HOLD_BYTES, HOLD_HEADS = 1 << 20, 64
+"""Of bodies, and of frames, whose heads may wait for the next write while decode is busy with earlier ones."""
+
 _COPY_WITHOUT_GIL = 64 * 1024
 """Bytes from which copying is worth giving the interpreter to other threads."""
 
@@ -40,20 +45,20 @@ class LendingStream(Stream):
     def lend(self, segment: Segment | None) -> None:
         """Gives the peer what it needs to write into the segment. None: bodies come by this stream."""
         if segment is None:
-            self._send(INLINE, [])
+            self._hand_over(INLINE, [])
             return
         reading, writing = os.pipe()
         try:
-            self._send(LENT, [segment.fd, writing])
+            self._hand_over(LENT, [segment.fd, writing])
             self._held, reading = reading, -1
         finally:
             os.close(writing)
             if reading >= 0:
                 os.close(reading)
 
-    def _send(self, mark: bytes, fds: list[int]) -> None:
+    def _hand_over(self, mark: bytes, fds: list[int]) -> None:
         try:
-            socket.send_fds(self._socket, [mark], fds)
+            socket.send_fds(self._socket, [mark], fds, socket.MSG_DONTWAIT)
         except OSError as error:
             raise PeerGone(f"write failed: {error}") from None
 
@@ -102,6 +107,8 @@ class WritingStream(Stream):
         super().__init__(sock, peer, tick_s=tick_s)
         self._segment: Segment | None = None
         self._pipe: int | None = None
+        self._heads: list[memoryview] = []
+        self._held_bytes = 0
         self.places: dict[bytes, Places] = {}
         """Of the requests that decode has located."""
 
@@ -154,7 +161,36 @@ class WritingStream(Stream):
             self.write(before, deadline)
         head = LayerHead(frame)
         _copy(buffers, self._segment.view, route, head.update)
-        self.write([memoryview(head.finish())], deadline)
+        self._heads.append(memoryview(head.finish()))
+        self._held_bytes += frame.body_bytes
+        if self._held_bytes >= HOLD_BYTES or len(self._heads) >= HOLD_HEADS or not self._peer_is_busy():
+            self.write([], deadline)
+
+    @property
+    def holds(self) -> bool:
+        return bool(self._heads)
+
+    def write(self, buffers: list[memoryview], deadline: float) -> None:
+        super().write(self._take_heads() + buffers, deadline)
+
+    def write_some(self, buffers: list[memoryview]) -> list[memoryview]:
+        heads = self._take_heads()
+        left = super().write_some(heads + buffers)
+        mine = len(left) - len(buffers)
+        if mine <= 0:
+            return left
+        self._heads = left[:mine]
+        return buffers
+
+    def _take_heads(self) -> list[memoryview]:
+        heads, self._heads, self._held_bytes = self._heads, [], 0
+        return heads
+
+    def _peer_is_busy(self) -> bool:
+        """It has not yet read what it was sent, so another head would find it no sooner than a later one does."""
+        unread = array.array("i", [0])
+        fcntl.ioctl(self._socket, termios.TIOCOUTQ, unread)
+        return unread[0] > 0
 
     def close(self) -> None:
         """No thread is writing, and none will: decode may use its memory for something else."""

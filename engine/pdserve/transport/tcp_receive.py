@@ -20,6 +20,7 @@ from pdserve.transport.endpoint import LINGER_S, Endpoint
 from pdserve.transport.meter import METER
 from pdserve.transport.stream import PeerGone, Stream
 from pdwire import (
+    UNPROVEN,
     Abort,
     AbortCode,
     ChecksumMismatch,
@@ -61,6 +62,11 @@ class Session:
         with contextlib.suppress(PeerGone):
             stream.write_some([memoryview(buffer) for buffer in self._endpoint.connection.send(seal(refusal))])
         stream.close()
+
+    @property
+    def is_stranger(self) -> bool:
+        """It has still to prove that it holds the secret, and its connection is not over."""
+        return self._endpoint.over is None and self._endpoint.connection.state in UNPROVEN
 
     def abort(self, request: bytes, reason: str) -> bool:
         """See KvListener.abort."""
@@ -318,7 +324,7 @@ class Listener:
         if session is None:
             sock.close()
             return
-        if self.connections >= self._max:
+        if self.connections >= self._max and not self._make_room():
             log.warning("%s: refused, there are %d connections already", session.peer, self._max)
             session.turn_away(f"decode has {self._max} connections already")
             return
@@ -332,6 +338,14 @@ class Listener:
             with self._lock:
                 del self._sessions[session]
             session.turn_away("decode cannot start another thread")
+
+    def _make_room(self) -> bool:
+        """Lets the stranger go who has hesitated longest: who has no secret must not keep out who has."""
+        with self._lock:
+            strangers = [session for session in self._sessions if session.is_stranger]
+        if strangers:
+            strangers[0].cut()
+        return bool(strangers)
 
     def _run(self, session: Session) -> None:
         try:

@@ -9,6 +9,7 @@ from tests.kv_examples import DECODE, PREFILL, layer_frame, request_id
 from tests.unit.wire.peers import Peers, deliver, kv_body, wire_bytes
 
 from pdwire import (
+    CONNECTION,
     Abort,
     AbortCode,
     Bye,
@@ -368,3 +369,14 @@ def test_a_hello_other_than_one_s_own_is_not_sent() -> None:
     prefill = Connection(Role.PREFILL, PREFILL)
     with pytest.raises(LocalProtocolError, match="own record"):
         prefill.send(seal(Hello(role=Role.PREFILL, record=DECODE, offer=Offer())))
+
+
+@pytest.mark.parametrize("end", ["bye", "abort of the connection"])
+def test_who_aborts_a_request_and_leaves_at_once_is_owed_nothing(end: str) -> None:
+    """Found by fuzzing: the answer to an ABORT was owed on a connection that was closed already."""
+    peers = Peers()
+    abort = Abort(request=request_id(1), code=AbortCode.CANCELLED, reason="client left")
+    last = Bye() if end == "bye" else Abort(request=CONNECTION, code=AbortCode.INTERNAL, reason="out of memory")
+    for frame in (abort, last):
+        peers.say(peers.prefill, frame)
+    assert peers.decode.owed() == []

@@ -181,7 +181,7 @@ def test_the_words_that_the_proofs_are_made_of_are_the_codes() -> None:
     handshake.heard(challenge)
     said = bytes([1, 1]) + peer_nonce + secret_id
     transcript = hashlib.sha256(b"pdwire 1 handshake\0" + said).digest()
-    digest = hashlib.sha256(bodies.encode(hello)).digest()
+    digest = hmac.digest(secret, b"pdwire 1 hello\0" + bodies.encode(hello), "sha256")
     words = b"pdwire 1 proof of prefill\0" + transcript + secret_id + nonce + digest
     assert handshake.proof.mac == hmac.digest(secret, words, "sha256")
     assert handshake.proof.secret_id == secret_id and handshake.proof.hello == digest
@@ -189,6 +189,7 @@ def test_the_words_that_the_proofs_are_made_of_are_the_codes() -> None:
         "pdwire secret id",
         "pdwire 1 handshake",
         "pdwire 1 proof of ",
+        "pdwire 1 hello",
         "pdwire derived",
         "pdwire 1 traffic of ",
     ):
