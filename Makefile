@@ -1,13 +1,15 @@
 # The recipes are the scripts, so that a machine without make loses nothing.
-.PHONY: demo test setup bench clean
+.PHONY: demo test soak setup bench clean
 
 demo:
 	scripts/demo
 test:
 	scripts/test
-bench:
-	scripts/bench
+soak:
+	scripts/soak
 setup:
 	scripts/setup
+bench:
+	scripts/bench
 clean:
 	rm -rf .venv .venvs build dist

@@ -7,7 +7,22 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from pdctl.commands import checks, demo, doctor, down, help_topics, inventory, logs, model, pair, provision, status, up
+from pdctl.commands import (
+    checks,
+    demo,
+    doctor,
+    down,
+    help_topics,
+    inventory,
+    kv,
+    logs,
+    model,
+    pair,
+    provision,
+    secret,
+    status,
+    up,
+)
 from pdctl.errors import PdError
 from pdctl.exit_codes import ExitCode
 from pdctl.system_errors import reader_may_leave, silence_stdout, unusable
@@ -73,9 +88,11 @@ app.command("doctor", rich_help_panel="Diagnose")(doctor.doctor)
 app.command("explain", rich_help_panel="Diagnose")(checks.explain)
 app.add_typer(checks.app, name="checks", rich_help_panel="Diagnose")
 app.command("pair", rich_help_panel="Diagnose")(pair.pair)
+app.add_typer(kv.app, name="kv", rich_help_panel="Diagnose")
 app.command("status", rich_help_panel="Operate")(status.status)
 app.command("logs", rich_help_panel="Operate")(logs.logs)
 app.command("down", rich_help_panel="Operate")(down.down)
+app.add_typer(secret.app, name="secret", rich_help_panel="Operate")
 app.add_typer(help_topics.app, name="help", rich_help_panel="Develop")
 
 

@@ -116,6 +116,10 @@ class KvCache:
         with self._lock:
             return self._pool.free
 
+    def bytes_of(self, table: BlockTable) -> int:
+        """K and V of all its slots, all layers."""
+        return table.capacity * self.shape.kv_bytes_per_token(self.dtype.itemsize)
+
     def blocks_for(self, tokens: int) -> int:
         return -(-tokens // self.block_tokens)
 

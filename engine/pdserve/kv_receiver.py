@@ -24,10 +24,11 @@ from pdwire import FirstToken, LayerFrame, LocalProtocolError, Places
 
 @dataclass
 class TransferFigures:
-    """What crossed. Times: `time.monotonic()` seconds, 0 before the event."""
+    """What crossed. resent: frames whose tokens had all landed before. Times: `time.monotonic()` seconds, 0 before the event."""
 
     frames: int = 0
     bytes: int = 0
+    resent: int = 0
     first_frame_at: float = 0.0
     settled_at: float = 0.0
 
@@ -47,6 +48,7 @@ class Reservation:
     writing: LayerFrame | None = None
     lent: bool = False
     released: bool = False
+    began: float = field(default_factory=time.monotonic)
 
     @property
     def settled(self) -> bool:
@@ -102,6 +104,12 @@ class KvReceiver:
         self._cache.release(reservation.table)
         return True
 
+    @property
+    def reservations(self) -> list[Reservation]:
+        """All whose blocks are not free yet, also of requests that are over."""
+        with self._lock:
+            return list(self._reservations.values())
+
     # LendingSink
 
     @property
@@ -139,7 +147,9 @@ class KvReceiver:
                 raise KvRefused(f"{frame}: landed without being placed")
             self._landing.land(reservation.table, frame)
             reservation.writing = None
-            reservation.coverage[frame.layer].add(frame.first_token, frame.end_token)
+            coverage = reservation.coverage[frame.layer]
+            reservation.figures.resent += coverage.holds(frame.first_token, frame.end_token)
+            coverage.add(frame.first_token, frame.end_token)
             reservation.figures.frames += 1
             reservation.figures.bytes += frame.body_bytes
             freed = self._drop_if_idle(reservation)

@@ -8,10 +8,10 @@ from enum import IntEnum, StrEnum
 from typing import TypeAlias
 
 from pdwire.dtypes import DType
-from pdwire.errors import LocalProtocolError
+from pdwire.errors import LocalProtocolError, RemoteProtocolError, Unauthenticated
 from pdwire.limits import MAX_FRAME_TOKENS, Offer
 from pdwire.record import CompatRecord
-from pdwire.validate import CONNECTION, finite, integer, request_id, shown, text
+from pdwire.validate import CONNECTION, exactly, finite, integer, request_id, shown, text
 
 U16 = 0xFFFF
 U32 = 0xFFFF_FFFF
@@ -39,13 +39,15 @@ class Kind(IntEnum):
     BYE = 8
     LOCATE = 9
     PLACES = 10
+    CHALLENGE = 11
+    PROOF = 12
     JOIN = 13
 
     __hash__ = int.__hash__
     """Members are keys of every table that a frame goes through; the enum's own hash is Python code."""
 
 
-CONNECTION_KINDS = frozenset({Kind.HELLO, Kind.CREDIT, Kind.PING, Kind.BYE, Kind.JOIN})
+CONNECTION_KINDS = frozenset({Kind.HELLO, Kind.CREDIT, Kind.PING, Kind.BYE, Kind.CHALLENGE, Kind.PROOF, Kind.JOIN})
 """Kinds that never speak for one request."""
 
 
@@ -86,6 +88,64 @@ class AbortCode(IntEnum):
     """The peer broke the protocol."""
     INTERNAL = 7
     """The side that says it failed."""
+    UNAUTHENTICATED = 8
+    """The peer did not prove that it holds the deployment's secret."""
+
+    @classmethod
+    def of(cls, error: RemoteProtocolError) -> AbortCode:
+        """What to give the connection up with after it."""
+        return cls.UNAUTHENTICATED if isinstance(error, Unauthenticated) else cls.PROTOCOL
+
+
+class Security(IntEnum):
+    """How far a connection is protected."""
+
+    AUTHENTICATED = 1
+    """Both ends are known to each other; what follows the handshake is checksummed, not secret."""
+    ENCRYPTED = 2
+    """And everything after the two PROOFs is encrypted."""
+
+
+SECRET_ID_BYTES = 8
+NONCE_BYTES = 32
+DIGEST_BYTES = 32
+"""Of SHA-256, and so of an HMAC."""
+MAX_SECRETS = 4
+"""That one end takes at a time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Challenge:
+    """The first frame of all where there is a secret, said by decode.
+
+    nonce: 32 bytes, new for this connection. secret_ids: of 8 bytes each, those that it takes.
+    """
+
+    security: Security
+    nonce: bytes
+    secret_ids: tuple[bytes, ...]
+
+    def __post_init__(self) -> None:
+        exactly("nonce", self.nonce, NONCE_BYTES)
+        integer("number of secrets", len(self.secret_ids), 1, MAX_SECRETS)
+        for secret_id in self.secret_ids:
+            exactly("secret id", secret_id, SECRET_ID_BYTES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """Who says it holds a secret. hello: SHA-256 of the body of the HELLO that it will say. mac: see `auth`."""
+
+    secret_id: bytes
+    nonce: bytes
+    hello: bytes
+    mac: bytes
+
+    def __post_init__(self) -> None:
+        exactly("secret id", self.secret_id, SECRET_ID_BYTES)
+        exactly("nonce", self.nonce, NONCE_BYTES)
+        exactly("digest of the hello", self.hello, DIGEST_BYTES)
+        exactly("mac", self.mac, DIGEST_BYTES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,7 +355,7 @@ class Bye:
 
 
 RequestFrame: TypeAlias = LayerFrame | FirstToken | Complete | Abort | Locate | Places
-Frame: TypeAlias = Hello | Join | RequestFrame | Credit | Ping | Bye
+Frame: TypeAlias = Challenge | Proof | Hello | Join | RequestFrame | Credit | Ping | Bye
 
 KIND_OF: Mapping[type[Frame], Kind] = {
     Hello: Kind.HELLO,
@@ -308,6 +368,8 @@ KIND_OF: Mapping[type[Frame], Kind] = {
     Bye: Kind.BYE,
     Locate: Kind.LOCATE,
     Places: Kind.PLACES,
+    Challenge: Kind.CHALLENGE,
+    Proof: Kind.PROOF,
     Join: Kind.JOIN,
 }
 

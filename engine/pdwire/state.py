@@ -24,7 +24,13 @@ Event: TypeAlias = tuple[Role, Kind]
 
 
 class ConnectionState(Enum):
+    UNPROVEN = "unproven"
+    """Where there is a secret: the first state. Nothing has been said."""
+    CHALLENGED = "challenged"
+    HALF_PROVEN = "half proven"
+    """Prefill has proved that it holds the secret, decode has not."""
     START = "start"
+    """Both have, or there is no secret."""
     GREETED = "greeted"
     """Prefill has said HELLO."""
     OPEN = "open"
@@ -49,6 +55,21 @@ class RequestState(Enum):
 
 
 CONNECTION: Mapping[ConnectionState, Mapping[Event, ConnectionState]] = {
+    ConnectionState.UNPROVEN: {
+        (D, Kind.CHALLENGE): ConnectionState.CHALLENGED,
+        (P, Kind.BYE): ConnectionState.CLOSED,
+        (D, Kind.BYE): ConnectionState.CLOSED,
+    },
+    ConnectionState.CHALLENGED: {
+        (P, Kind.PROOF): ConnectionState.HALF_PROVEN,
+        (P, Kind.BYE): ConnectionState.CLOSED,
+        (D, Kind.BYE): ConnectionState.CLOSED,
+    },
+    ConnectionState.HALF_PROVEN: {
+        (D, Kind.PROOF): ConnectionState.START,
+        (P, Kind.BYE): ConnectionState.CLOSED,
+        (D, Kind.BYE): ConnectionState.CLOSED,
+    },
     ConnectionState.START: {
         (P, Kind.HELLO): ConnectionState.GREETED,
         (P, Kind.BYE): ConnectionState.CLOSED,
@@ -115,6 +136,9 @@ REQUEST: Mapping[RequestState, Mapping[Event, RequestState]] = {
 }
 
 CONNECTION_DEADLINE: Mapping[ConnectionState, str] = {
+    ConnectionState.UNPROVEN: "hello_s",
+    ConnectionState.CHALLENGED: "hello_s",
+    ConnectionState.HALF_PROVEN: "hello_s",
     ConnectionState.START: "hello_s",
     ConnectionState.GREETED: "hello_s",
     ConnectionState.OPEN: "idle_s",
@@ -134,6 +158,9 @@ REQUEST_DEADLINE: Mapping[RequestState, str] = {
 
 IDLE holds nothing and so waits for nothing.
 """
+
+UNPROVEN = frozenset({ConnectionState.UNPROVEN, ConnectionState.CHALLENGED, ConnectionState.HALF_PROVEN})
+"""States in which a peer is a stranger."""
 
 OWN_ABORT: Mapping[Role, RequestState] = {
     P: RequestState.ABORTED_BY_PREFILL,

@@ -12,15 +12,21 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from pdserve.transport.base import Transport
+from pdserve.transport.fake import FakeTransport
 from pdserve.transport.file import FileTransport
+from pdserve.transport.security import TransportSecurity
 from pdserve.transport.shm import ShmTransport
 from pdserve.transport.tcp import TcpTransport
-from pdwire import Limits
+from pdwire import Limits, Secret, Security
+
+SECRET = Secret(bytes(range(32)))
+AUTHENTICATED = TransportSecurity(Security.AUTHENTICATED, lambda: [SECRET])
+ENCRYPTED = TransportSecurity(Security.ENCRYPTED, lambda: [SECRET])
 
 
 @dataclass(frozen=True)
 class Case:
-    """lends: its sink lends its memory. link: `BadLink` can stand between its two ends."""
+    """lends: its sink lends its memory. link: `BadLink` can stand between its two ends, and read what crosses."""
 
     name: str
     transport: Callable[[Limits], Transport]
@@ -40,6 +46,9 @@ TRANSPORTS: list[Case] = [
     Case("tcp-4-streams", lambda limits: TcpTransport(limits, streams=4)),
     Case("shm", ShmTransport, lends=True),
     Case("shm-inline", ShmTransport),
+    Case("fake", FakeTransport, link=True),
+    Case("tcp-authenticated", lambda limits: TcpTransport(limits, security=AUTHENTICATED), link=True),
+    Case("tcp-encrypted", lambda limits: TcpTransport(limits, security=ENCRYPTED)),
 ]
 
 
@@ -58,7 +67,7 @@ def dial(address: str) -> socket.socket:
     """As a stranger does: a bare socket to a listener's address."""
     url = urlsplit(address)
     assert url.hostname is not None and url.port is not None
-    if url.scheme == "tcp":
+    if url.scheme in ("tcp", "fake"):
         return socket.create_connection((url.hostname, url.port), timeout=5)
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     sock.settimeout(5)
@@ -68,9 +77,9 @@ def dial(address: str) -> socket.socket:
 
 def mute_server(scheme: str) -> tuple[AbstractContextManager[socket.socket], str]:
     """A server that accepts and never says a word, and its address."""
-    if scheme == "tcp":
+    if scheme in ("tcp", "fake"):
         server = socket.create_server(("127.0.0.1", 0))
-        return server, f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        return server, f"{scheme}://127.0.0.1:{server.getsockname()[1]}"
     server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     for port in range(20000, 30000):
         try:

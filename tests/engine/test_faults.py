@@ -68,9 +68,9 @@ def test_a_byte_altered_in_flight_is_refused_by_name_and_the_answer_is_still_rig
 ) -> None:
     expected = reference_tokens.named("length 257")
     with Cluster(model_directory, directory) as cluster:
-        (decode,) = cluster.decode
-        decode.module = "tests.engine.decode_behind_bad_link"
-        decode.arguments = ("--flip", "3000000")  # inside the body of some layer's frame
+        for node in (*cluster.prefill, *cluster.decode):
+            node.module = "tests.engine.over_fake"
+        cluster.decode[0].arguments = ("--corrupt", "8")
         cluster.start()
         answer = cluster.complete(expected.prompt, MAX_TOKENS)
         assert differs(expected, answer["choices"][0]["token_ids"]) is None

@@ -148,6 +148,7 @@ def _require_same(spec: DeploymentSpec, devices: dict[Role, tuple[str, str]], ru
     wanted = {
         "model": spec.model and models.located(spec.model),
         "dtype": spec.dtype,
+        "security": spec.security if "security" in spec.model_fields_set else None,
         "host": spec.router.host if "host" in asked else None,
         "port": spec.router.port or None if "port" in asked else None,
         "prefill": spec.pools.prefill.kind and devices["prefill"][0],
@@ -156,6 +157,7 @@ def _require_same(spec: DeploymentSpec, devices: dict[Role, tuple[str, str]], ru
     stands = {
         "model": str(record.model),
         "dtype": record.dtype,
+        "security": record.security,
         "host": record.host,
         "port": record.port,
         "prefill": record.unit("prefill").gpu_kind,

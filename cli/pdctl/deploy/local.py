@@ -151,12 +151,14 @@ class LocalSupervisor:
 
     def _stop_unrecorded(self) -> Stopped:
         """Without the documents: command lines name this directory, and the supervisor's lock names the run."""
+        found: list[tuple[str, ProcessId]] = [
+            (role, each) for role in STOP_ORDER for each in process.ending_in(units.command(self.state, role)[1:])
+        ]
         daemons = process.ending_in(self._daemon_words())
-        found = [("supervisor", each) for each in daemons]
+        found += [("supervisor", each) for each in daemons]
+        # As in `stop`: it ends its units in order, and what it leaves carries the run's mark.
         process.end(daemons, grace_s=len(STOP_ORDER) * STOP_GRACE_S + 5.0)
-        for role in STOP_ORDER:
-            found += [(role, each) for each in process.ending_in(units.command(self.state, role)[1:])]
-        named = {each for _, each in found}
+        named = [each for _, each in found]
         run = self.state.run_of_lock()
         found += [("process", each) for each in (process.carrying(run) if run else []) if each not in named]
         left = process.end([each for _, each in found], grace_s=STOP_GRACE_S)

@@ -63,6 +63,7 @@ def record(
         model=model.path,
         model_name=model.name,
         dtype=spec.dtype or ("float32" if on_cpu else "bfloat16"),
+        security=spec.security,
         host=host,
         port=port,
         kv_port=free[2],

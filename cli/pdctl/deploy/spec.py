@@ -49,6 +49,7 @@ class DeploymentSpec(_Strict):
     dtype: DType | None = None
     engine: Literal["torch"] = "torch"
     transport: Literal["tcp", "shm"] = "tcp"
+    security: Literal["authenticated", "encrypted"] = "authenticated"
     pools: Pools = Pools()
     router: RouterSpec = RouterSpec()
     restart: RestartPolicy = RestartPolicy()

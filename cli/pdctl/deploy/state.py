@@ -6,7 +6,7 @@ deployments/NAME/
     record.json     what was asked for, written once by `up`
     status.json     what is the case, written by the supervisor, replaced as a whole at every change
     config/         one file a unit, 0600
-    secret          32 random bytes in hex, 0600: the units know each other by it
+    secret          0600: the units know each other by it (pdserve.secret_file says its form)
     logs/           one file a unit and its predecessors, bounded
 deployments/ports.lock  held by `up` from choosing ports until they stand in a record
 """
@@ -55,6 +55,7 @@ class Record(_Document):
     model: Path
     model_name: str
     dtype: str
+    security: Literal["authenticated", "encrypted"] = "authenticated"
     host: str
     port: int
     kv_port: int

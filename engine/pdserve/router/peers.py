@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
@@ -45,12 +45,12 @@ StreamEvent: TypeAlias = StreamedTokens | StreamEnd
 
 
 class Peers:
-    """One HTTP client for all peers. headers: what opens their control gate."""
+    """One HTTP client for all peers. auth: what opens their control gate."""
 
-    def __init__(self, headers: Mapping[str, str]) -> None:
+    def __init__(self, auth: httpx.Auth) -> None:
         # The caller bounds every call by the request's deadline; proxies have no business between these processes.
         self._http = httpx.AsyncClient(
-            headers=dict(headers),
+            auth=auth,
             timeout=httpx.Timeout(None, connect=_CONNECT_SECONDS),
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=64),
             trust_env=False,

@@ -9,6 +9,7 @@ from starlette.routing import Route
 
 from pdserve.architecture import read_architecture
 from pdserve.config import RouterConfig
+from pdserve.control_auth import ControlAuth
 from pdserve.errors import EngineError
 from pdserve.http_json import ControlGate, answer_engine_error
 from pdserve.http_server import Lifecycle, bind, serve
@@ -20,6 +21,7 @@ from pdserve.router.gate import Gate
 from pdserve.router.generation import Fleet
 from pdserve.router.peers import Peers
 from pdserve.router.pool import Pool
+from pdserve.secret_file import SecretFile
 from pdserve.text.tokenizer import Tokenizer
 
 
@@ -30,8 +32,8 @@ class RouterServer:
         self._config = config
         self._gate = Gate()
         self._metrics = RouterMetrics()
-        control_gate = ControlGate(config.control_token_file)
-        self._peers = Peers(control_gate.headers)
+        secret = SecretFile.open(config.secret_file)
+        self._peers = Peers(ControlAuth(secret))
         self._fleet = fleet = Fleet(
             prefill=Pool(config.prefill),
             decode=Pool(config.decode),
@@ -50,7 +52,7 @@ class RouterServer:
             context=architecture.context,
         )
         control = Control(self._gate, fleet, config.request_deadline_s)
-        guard = control_gate.guard
+        guard = ControlGate(secret).guard
         self.app = Starlette(
             routes=[
                 Route("/health", self._health),

@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from pdserve.transport.segment import Segment
-from pdwire import AbortCode, CompatRecord, FirstToken, LayerFrame, Places
+from pdwire import AbortCode, CompatRecord, FirstToken, Hello, LayerFrame, Places
 
 
 class KvRefused(Exception):
@@ -84,6 +84,15 @@ class LendingSink(KvSink, Protocol):
         ...
 
 
+@runtime_checkable
+class GreetedSink(KvSink, Protocol):
+    """A sink that wants to know who connects: an optional power."""
+
+    def greeted(self, hello: Hello) -> None:
+        """What a prefill process says of itself. The two fit, and where there is a secret it has proved itself."""
+        ...
+
+
 class KvListener(Protocol):
     """A receiving end that is up."""
 
@@ -113,7 +122,7 @@ class KvSender(Protocol):
 
     @property
     def alive(self) -> bool:
-        """False once the connection is gone, however it went: every call will fail, connect anew."""
+        """False once the connection is gone, however it went, or its secret is no longer the one to use: connect anew."""
         ...
 
     def push(

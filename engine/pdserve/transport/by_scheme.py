@@ -6,21 +6,22 @@ from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
 from pdserve.transport.base import KvSender, TransferFailed, Transport
+from pdserve.transport.security import TransportSecurity
 from pdserve.transport.shm import ShmTransport
 from pdserve.transport.tcp import TcpTransport
 from pdwire import AbortCode, CompatRecord
 
-TRANSPORTS: Mapping[str, Callable[[], Transport]] = {
-    TcpTransport.name: TcpTransport,
-    ShmTransport.name: ShmTransport,
+TRANSPORTS: Mapping[str, Callable[[TransportSecurity | None], Transport]] = {
+    TcpTransport.name: lambda security: TcpTransport(security=security),
+    ShmTransport.name: lambda security: ShmTransport(security=security),
 }
 
 
 class ByScheme:
     """Connects with whichever transport the address names: a prefill process serves decode processes of any kind."""
 
-    def __init__(self) -> None:
-        self._transports = {name: make() for name, make in TRANSPORTS.items()}
+    def __init__(self, security: TransportSecurity | None) -> None:
+        self._transports = {name: make(security) for name, make in TRANSPORTS.items()}
 
     @property
     def names(self) -> tuple[str, ...]:

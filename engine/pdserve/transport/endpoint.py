@@ -14,14 +14,18 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
+from pdserve.transport.meter import METER
 from pdserve.transport.stream import IN_A_FRAME, PeerGone, Stream
 from pdwire import (
     CONNECTION,
     HEAD_BYTES,
+    MAX_HANDSHAKE_BYTES,
+    UNPROVEN,
     Abort,
     AbortCode,
     Bye,
     Connection,
+    ConnectionState,
     Frame,
     Incoming,
     LayerFrame,
@@ -57,7 +61,34 @@ class Endpoint:
         self._reserved = 0
         self._ticked = time.monotonic()
         self._head = memoryview(bytearray(HEAD_BYTES))
-        self._scratch = memoryview(bytearray(SCRATCH_BYTES))
+        stranger = connection.handshake is not None
+        self._scratch = memoryview(bytearray(MAX_HANDSHAKE_BYTES if stranger else SCRATCH_BYTES))
+
+    # Opening, before any other thread has to do with it.
+
+    def open(self, deadline: float, place: Callable[[Incoming], Sequence[memoryview] | None]) -> None:
+        """Both ends prove who they are, where they must, and say HELLO. Raises as `receive` does."""
+        connection = self.connection
+        while connection.state is not ConnectionState.OPEN:
+            stranger = connection.state in UNPROVEN
+            with self.lock:
+                self._check_alive()
+                frame = connection.opening
+            if frame is None:
+                self.receive(deadline, self.keep_up, place)
+            else:
+                self._say(frame, deadline)
+            if stranger and connection.state not in UNPROVEN:
+                self._scratch = memoryview(bytearray(SCRATCH_BYTES))
+                with self._writing:
+                    self.stream = self.stream.proven(connection)
+
+    def _say(self, frame: Frame, deadline: float) -> None:
+        with self._writing:
+            with self.lock:
+                self._check_alive()
+                buffers = [memoryview(buffer) for buffer in self.connection.send(seal(frame))]
+            self.stream.write(buffers, deadline)
 
     # Sending.
 
@@ -118,13 +149,17 @@ class Endpoint:
 
     def _reserve_credit(self, size: int, deadline: float, unless: Callable[[], None]) -> None:
         """So that threads that wait for their turn to write do not all count on the same credit."""
+        began = None
         with self.lock:
             while True:
                 self._check_alive()
                 unless()
                 if self.connection.credit - self._reserved >= size:
                     self._reserved += size
+                    if began is not None:
+                        METER.waited_for_credit(time.monotonic() - began)
                     return
+                began = began or time.monotonic()
                 left = deadline - time.monotonic()
                 if left <= 0:
                     raise Late("the peer gave no credit")

@@ -19,6 +19,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from pdserve.transport.base import KvListener, KvSender, KvSink, TransferFailed
+from pdserve.transport.security import TransportSecurity
 from pdserve.transport.shm_receive import LendingSession
 from pdserve.transport.shm_send import ShmSender
 from pdserve.transport.shm_stream import LendingStream, WritingStream
@@ -32,15 +33,23 @@ _FREE_PORTS = range(49152, 65536)
 
 
 class ShmTransport:
-    """limits: what this end allows. can: what the engines convert."""
+    """limits: what this end allows. can: what the engines convert. security: as for tcp; `encrypted` encrypts nothing
+    here, because the bytes never leave this user's memory on this host.
+    """
 
     name = SCHEME
 
     def __init__(
-        self, limits: Limits | None = None, *, can: Set[Conversion] = frozenset(), max_connections: int = 256
+        self,
+        limits: Limits | None = None,
+        *,
+        can: Set[Conversion] = frozenset(),
+        security: TransportSecurity | None = None,
+        max_connections: int = 256,
     ) -> None:
         self._limits = limits or Limits()
         self._can = can
+        self._security = security
         self._max_connections = max_connections
 
     def listen(self, host: str, port: int, record: CompatRecord, sink: KvSink) -> KvListener:
@@ -70,7 +79,10 @@ class ShmTransport:
         return ShmSender(stream, self._connection(Role.PREFILL, record), deadline=deadline)
 
     def _connection(self, role: Role, record: CompatRecord) -> Connection:
-        return Connection(role, record, self._limits, can=self._can)
+        guard = None if self._security is None else self._security.begin()
+        return Connection(
+            role, record, self._limits, can=self._can, credentials=None if guard is None else guard.credentials
+        )
 
     def _dial(self, address: str, deadline: float) -> socket.socket:
         try:

@@ -15,9 +15,12 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from pdwire import LayerFrame
+from pdwire import Connection, LayerFrame
+
+if TYPE_CHECKING:
+    from pdserve.transport.security import Guard
 
 GATHER = 1024
 """Buffers in one sendmsg or recvmsg: Linux's IOV_MAX."""
@@ -36,13 +39,14 @@ class PeerGone(Exception):
 
 
 class Stream:
-    """peer: its address, for messages."""
+    """peer: its address, for messages. guard: what protects it once both ends are known; None leaves it as it is."""
 
-    def __init__(self, sock: socket.socket, peer: str, *, tick_s: float) -> None:
+    def __init__(self, sock: socket.socket, peer: str, *, tick_s: float, guard: Guard | None = None) -> None:
         sock.setblocking(True)
         for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
             sock.setsockopt(socket.SOL_SOCKET, option, _timeval(tick_s))
         self.peer = peer
+        self.guard = guard
         self._socket = sock
         self._tick_s = tick_s
         self._closing = threading.Lock()
@@ -54,6 +58,10 @@ class Stream:
     def holds(self) -> bool:
         """Whether it has heads that the next write of anything takes along; the caller sees to it that one comes."""
         return False
+
+    def proven(self, connection: Connection) -> Stream:
+        """What carries the bytes from now on: both ends have proved who they are. Raises PeerGone."""
+        return self if self.guard is None else self.guard.protect(self, connection)
 
     def read(self, view: memoryview, deadline: float, what: str, idle: Callable[[], None]) -> None:
         """Fills the view. what: for the message when the deadline passes."""
@@ -148,7 +156,7 @@ class Stream:
         """What is left over when the socket takes no more, or for `tick_s` has not."""
         try:
             while buffers:
-                buffers = _after(buffers, self._socket.sendmsg(buffers[:GATHER], (), flags))
+                buffers = after(buffers, self._socket.sendmsg(buffers[:GATHER], (), flags))
         except BlockingIOError:
             pass
         except OSError as error:
@@ -209,7 +217,7 @@ def _slice(views: Sequence[memoryview], first: int) -> list[memoryview]:
     return batch
 
 
-def _after(buffers: list[memoryview], count: int) -> list[memoryview]:
+def after(buffers: list[memoryview], count: int) -> list[memoryview]:
     """What of the buffers is left after count bytes."""
     for index, buffer in enumerate(buffers):
         if count < buffer.nbytes:

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from pdserve.transport.base import KvListener, KvSender, KvSink, TransferFailed
 from pdserve.transport.endpoint import Endpoint
+from pdserve.transport.security import Guard, TransportSecurity
 from pdserve.transport.stream import Stream, format_address, size_buffers
 from pdserve.transport.tcp_join import Joins, TcpSender, TcpSession
 from pdserve.transport.tcp_receive import Listener, Session
@@ -25,9 +26,9 @@ BUFFER_BYTES = 4 << 20
 
 
 class TcpTransport:
-    """limits: what this end allows. can: what the engines convert. streams: of each connection that this end makes.
+    """limits: what this end allows. can: what the engines convert. security: None where nobody has to prove anything.
 
-    buffer_bytes: of each socket, each direction.
+    streams: of each connection that this end makes. buffer_bytes: of each socket, each direction.
     """
 
     name = SCHEME
@@ -37,12 +38,14 @@ class TcpTransport:
         limits: Limits | None = None,
         *,
         can: Set[Conversion] = frozenset(),
+        security: TransportSecurity | None = None,
         streams: int = 1,
         buffer_bytes: int = BUFFER_BYTES,
         max_connections: int = 256,
     ) -> None:
         self._limits = limits or Limits()
         self._can = can
+        self._security = security
         self._streams = streams
         self._buffer_bytes = buffer_bytes
         self._max_connections = max_connections
@@ -64,34 +67,42 @@ class TcpTransport:
         joins = Joins()
 
         def session(accepted: socket.socket) -> Session:
-            return TcpSession(self._stream(accepted), self._connection(Role.DECODE, record), sink, joins)
+            guard = self._guard()
+            connection = self._connection(Role.DECODE, record, guard)
+            return TcpSession(self._stream(accepted, guard), connection, sink, joins)
 
         where = f"{SCHEME}://{format_address(sock.getsockname())}"
         return Listener(sock, where, session, max_connections=self._max_connections)
 
     def connect(self, address: str, record: CompatRecord, *, deadline: float) -> KvSender:
-        def stream(before: float) -> Stream:
+        def another(before: float) -> tuple[Stream, Connection]:
+            guard = self._guard()
             sock = self._dial(address, before)
             try:
-                return self._stream(sock)
+                stream = self._stream(sock, guard)
             except OSError as error:
                 sock.close()
                 raise TransferFailed(f"decode at {address}: {error}") from None
+            return stream, self._connection(Role.PREFILL, record, guard)
 
         return TcpSender(
-            stream(deadline),
-            self._connection(Role.PREFILL, record),
+            *another(deadline),
             deadline=deadline,
             streams=self._streams,
-            another=lambda before: Endpoint(stream(before), self._connection(Role.PREFILL, record)),
+            another=lambda before: Endpoint(*another(before)),
         )
 
-    def _stream(self, sock: socket.socket) -> Stream:
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return Stream(sock, format_address(sock.getpeername()), tick_s=self._limits.tick_s)
+    def _guard(self) -> Guard | None:
+        return None if self._security is None else self._security.begin()
 
-    def _connection(self, role: Role, record: CompatRecord) -> Connection:
-        return Connection(role, record, self._limits, can=self._can)
+    def _stream(self, sock: socket.socket, guard: Guard | None) -> Stream:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return Stream(sock, format_address(sock.getpeername()), tick_s=self._limits.tick_s, guard=guard)
+
+    def _connection(self, role: Role, record: CompatRecord, guard: Guard | None) -> Connection:
+        return Connection(
+            role, record, self._limits, can=self._can, credentials=None if guard is None else guard.credentials
+        )
 
     def _dial(self, address: str, deadline: float) -> socket.socket:
         try:

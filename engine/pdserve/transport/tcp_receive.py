@@ -15,8 +15,9 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from pdserve.transport.base import KvRefused, KvSink
+from pdserve.transport.base import GreetedSink, KvRefused, KvSink
 from pdserve.transport.endpoint import LINGER_S, Endpoint
+from pdserve.transport.meter import METER
 from pdserve.transport.stream import PeerGone, Stream
 from pdwire import (
     Abort,
@@ -87,11 +88,13 @@ class Session:
             endpoint.give_up(AbortCode.INCOMPATIBLE, error)
         except RemoteProtocolError as error:
             self._log(error)
-            endpoint.give_up(AbortCode.PROTOCOL, error)
+            endpoint.give_up(AbortCode.of(error), error)
         except Exception:
             log.exception("%s: connection given up", endpoint.stream.peer)
             endpoint.give_up(AbortCode.INTERNAL, "internal error of the receiver")
         finally:
+            if endpoint.connection.handshake is not None and endpoint.connection.peer is None:
+                METER.refused_a_stranger()
             self._finish()
 
     def _finish(self) -> None:
@@ -111,13 +114,15 @@ class Session:
 
     def _serve(self) -> None:
         endpoint = self._endpoint
-        endpoint.receive(time.monotonic() + endpoint.connection.limits.hello_s, endpoint.keep_up, self._place)
-        endpoint.post(endpoint.connection.hello)
+        endpoint.open(time.monotonic() + endpoint.connection.limits.hello_s, self._place)
+        if isinstance(self._sink, GreetedSink) and endpoint.connection.peer is not None:
+            self._sink.greeted(endpoint.connection.peer)
         self._greeted()
         while True:
             try:
                 self._hear(endpoint.receive(None, self._tick, self._place))
             except ChecksumMismatch as error:
+                METER.checksum_failed()
                 if self._busy != error.frame.request:
                     raise
                 log.warning("%s: %s", endpoint.stream.peer, error)

@@ -16,6 +16,7 @@ from pdwire import (
     CompatRecord,
     Complete,
     Connection,
+    ConnectionState,
     FirstToken,
     Frame,
     IncompatiblePeer,
@@ -57,13 +58,17 @@ class Sender:
             endpoint.give_up(AbortCode.INCOMPATIBLE, error)
             raise
         except PeerGone as error:
-            raise TransferFailed(f"{self._where}: {error}", _code(time.monotonic() > deadline)) from None
+            unasked = (
+                endpoint.connection.handshake is not None and endpoint.connection.state is ConnectionState.UNPROVEN
+            )
+            hint = "; it did not ask for a proof: has it a `secret_file`?" if unasked else ""
+            raise TransferFailed(f"{self._where}: {error}{hint}", _code(time.monotonic() > deadline)) from None
         except RemoteProtocolError as error:
-            raise TransferFailed(f"{self._where}: {error}", AbortCode.PROTOCOL) from None
+            endpoint.give_up(AbortCode.of(error), error)
+            raise TransferFailed(f"{self._where}: {error}", AbortCode.of(error)) from None
 
     def _open(self, endpoint: Endpoint, deadline: float) -> None:
-        endpoint.post(endpoint.connection.hello)
-        endpoint.receive(deadline, _nothing, lambda incoming: None)
+        endpoint.open(deadline, lambda incoming: None)
 
     def _greeted(self, deadline: float) -> None:
         """Both HELLOs are said, and fit. May raise PeerGone."""
@@ -76,7 +81,8 @@ class Sender:
 
     @property
     def alive(self) -> bool:
-        return self._endpoint.over is None
+        handshake = self._endpoint.connection.handshake
+        return self._endpoint.over is None and (handshake is None or handshake.preferred)
 
     def push(self, frame: LayerFrame, body: Sequence[memoryview], *, deadline: float) -> None:
         self._send(frame.request, lambda: seal(frame, body), deadline)
@@ -160,7 +166,7 @@ class Sender:
         except PeerGone as error:
             endpoint.fail(str(error))
         except RemoteProtocolError as error:
-            endpoint.give_up(AbortCode.PROTOCOL, error)
+            endpoint.give_up(AbortCode.of(error), error)
         finally:
             endpoint.close()
 
@@ -184,7 +190,3 @@ class Sender:
 
 def _code(late: bool) -> AbortCode:
     return AbortCode.DEADLINE if late else AbortCode.INTERNAL
-
-
-def _nothing() -> None:
-    return

@@ -26,6 +26,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from pdserve.config import Peer
+from pdserve.control_auth import ControlAuth
 from pdserve.http_json import ClosingStream
 from pdserve.http_server import Lifecycle, _serve
 from pdserve.metrics import RouterMetrics
@@ -111,7 +112,7 @@ async def silent(path: str, body: dict[str, object], writer: asyncio.StreamWrite
 
 @asynccontextmanager
 async def fleet_of(prefill: Node, decode: Node) -> AsyncIterator[Fleet]:
-    peers = Peers({})
+    peers = Peers(ControlAuth(None))
     await prefill.start()
     await decode.start()
     try:

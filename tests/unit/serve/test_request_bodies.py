@@ -18,6 +18,7 @@ from tests.engine.tiny import make_tokenizer
 
 from pdserve import http_json
 from pdserve.config import Listen, ModelConfig, Peer, RouterConfig
+from pdserve.control_auth import ControlAuth
 from pdserve.metrics import RouterMetrics
 from pdserve.openai_api.endpoints import OpenAiApi
 from pdserve.router.gate import Gate
@@ -45,7 +46,7 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenAiApi]:
             max_requests=MAX_REQUESTS,
         ),
         tokenizer=Tokenizer(directory),
-        fleet=Fleet(Pool([prefill]), Pool([decode]), Peers({}), metrics, 1, frozenset({0})),
+        fleet=Fleet(Pool([prefill]), Pool([decode]), Peers(ControlAuth(None)), metrics, 1, frozenset({0})),
         gate=Gate(is_open=True),
         metrics=metrics,
         vocabulary=100,
