@@ -33,8 +33,11 @@ def command(state: StateDir, role: Role) -> list[str]:
 
 def environment(record: Record, role: Role | None = None) -> dict[str, str]:
     """What a unit inherits: UTF-8 whatever the locale, no model hub, one visible device, and the run's mark."""
+    from pdserve.transport.segment import COPY_ENVIRONMENT
+
     device = record.unit(role or "prefill").device
     return {
+        **(COPY_ENVIRONMENT if record.transport == "shm" and role == "prefill" else {}),
         **os.environ,
         "PYTHONUTF8": "1",
         "PYTHONUNBUFFERED": "1",

@@ -144,7 +144,8 @@ class Endpoint:
             raise
         finally:
             self._writing.release()
-        self._flush()
+        if self._queue:
+            self._flush()
 
     def _reserve_credit(self, size: int, deadline: float, unless: Callable[[], None]) -> None:
         """So that threads that wait for their turn to write do not all count on the same credit."""

@@ -8,11 +8,10 @@ segment; the kernel closes it when the process has gone, so its end is the proof
 from __future__ import annotations
 
 import array
-import fcntl
 import os
 import select
 import socket
-import termios
+import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -23,8 +22,10 @@ from pdwire import LayerFrame, LayerHead, LocalProtocolError, Places
 
 LENT, INLINE = b"\x01", b"\x00"
 SLICE_BYTES = 1 << 20
-HOLD_BYTES, HOLD_HEADS = 1 << 20, 64
-"""Of bodies, and of frames, whose heads may wait for the next write while decode is busy with earlier ones."""
+HOLD_S, HOLD_BYTES, HOLD_HEADS = 0.0005, 1 << 20, 64
+"""Waking decode costs more than copying a small frame. In a burst its heads go out together: when so much time has
+passed since the last write, or so many bytes of bodies, or frames, wait; with whatever else is written; or at a tick.
+"""
 
 _COPY_WITHOUT_GIL = 64 * 1024
 """Bytes from which copying is worth giving the interpreter to other threads."""
@@ -109,6 +110,7 @@ class WritingStream(Stream):
         self._pipe: int | None = None
         self._heads: list[memoryview] = []
         self._held_bytes = 0
+        self._wrote_at = 0.0
         self.places: dict[bytes, Places] = {}
         """Of the requests that decode has located."""
 
@@ -163,7 +165,8 @@ class WritingStream(Stream):
         _copy(buffers, self._segment.view, route, head.update)
         self._heads.append(memoryview(head.finish()))
         self._held_bytes += frame.body_bytes
-        if self._held_bytes >= HOLD_BYTES or len(self._heads) >= HOLD_HEADS or not self._peer_is_busy():
+        late = time.monotonic() - self._wrote_at >= HOLD_S
+        if late or self._held_bytes >= HOLD_BYTES or len(self._heads) >= HOLD_HEADS:
             self.write([], deadline)
 
     @property
@@ -184,13 +187,8 @@ class WritingStream(Stream):
 
     def _take_heads(self) -> list[memoryview]:
         heads, self._heads, self._held_bytes = self._heads, [], 0
+        self._wrote_at = time.monotonic()
         return heads
-
-    def _peer_is_busy(self) -> bool:
-        """It has not yet read what it was sent, so another head would find it no sooner than a later one does."""
-        unread = array.array("i", [0])
-        fcntl.ioctl(self._socket, termios.TIOCOUTQ, unread)
-        return unread[0] > 0
 
     def close(self) -> None:
         """No thread is writing, and none will: decode may use its memory for something else."""

@@ -100,7 +100,11 @@ def nixl(name: str, environment: dict[str, str], note: str) -> Contender:
 
 
 CONTENDERS = [
-    nixl("NIXL shared memory", {"UCX_TLS": "sm,self"}, "UCX_TLS=sm,self"),
+    nixl(
+        "NIXL shared memory",
+        {"UCX_TLS": "tcp,self,sm", "UCX_NET_DEVICES": "lo"},
+        "UCX_TLS=tcp,self,sm: it does not start without a network",
+    ),
     nixl(
         "NIXL tcp",
         {

@@ -9,7 +9,7 @@ from tests.bench.kv.contender import Contender, Receiver, Sender
 from tests.bench.kv.workload import Job
 
 from pdserve.transport.base import Transport
-from pdserve.transport.segment import Segment
+from pdserve.transport.segment import COPY_ENVIRONMENT, Segment
 from pdserve.transport.shm import ShmTransport
 from pdserve.transport.tcp import TcpTransport
 from pdwire import FirstToken, LayerFrame, Limits, Places
@@ -88,7 +88,10 @@ def ours(name: str, make: Callable[[], Transport], *, streams: int = 1, checksum
 
     note = "" if checksum else "to show what the checksum costs; the product has no such switch"
     full = name if checksum else f"{name}, no checksum"
-    return Contender(full, receive, send, verified=checksum, streams=streams, ours=True, note=note)
+    environment = COPY_ENVIRONMENT if "shm" in name else {}
+    return Contender(
+        full, receive, send, verified=checksum, streams=streams, ours=True, environment=environment, note=note
+    )
 
 
 def leave_out_checksum() -> None:
