@@ -8,7 +8,7 @@ import signal
 import sysconfig
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -42,8 +42,8 @@ class Ended:
 def run_playbook(options: Options, on_event: EventHandler, *, passwords_in_inventory: bool) -> Ended:
     """Run to the end. `on_event` gets each event as it comes.
 
-    A first SIGINT, SIGTERM or SIGHUP ends ansible-playbook gently, a second one or `_GRACE_S` later by force. SSH masters and
-    worker processes of the run are gone when this returns.
+    A first SIGINT, SIGTERM or SIGHUP ends ansible-playbook before its next task, a second one or `_GRACE_S` later by force. SSH
+    masters and worker processes of the run are gone when this returns.
 
     Raises:
         UsageError: no ansible-playbook beside this interpreter, or `-e` that cannot be read.
@@ -75,7 +75,7 @@ def run_playbook(options: Options, on_event: EventHandler, *, passwords_in_inven
             skip_tags=",".join(options.skip_tags) or None,
             forks=options.forks,
             cmdline=_flags(options),
-            envvars=_environment(sockets, passwords_in_inventory),
+            envvars=_environment(sockets, folder / "tmp", passwords_in_inventory),
             passwords={_BECOME_PROMPT: options.become_password} if options.become_password is not None else None,
             quiet=True,
             suppress_output_file=True,
@@ -85,15 +85,20 @@ def run_playbook(options: Options, on_event: EventHandler, *, passwords_in_inven
         try:
             runner.run()
         finally:
-            _kill_descendants()
+            _kill([*stop.descendants, *psutil.Process().children(recursive=True)])
         return Ended(int(runner.rc or 0), stop.asked, "\n".join(said))
 
 
 class _Stop:
-    """Turns signals into an orderly end. Only the main thread may use it."""
+    """Turns signals into an orderly end. Only the main thread may use it.
+
+    ansible-playbook gets SIGTERM, whatever came here: it answers SIGINT with a KeyboardInterrupt, which Python drops when a
+    fork is just under way, and then the run would go on to its end.
+    """
 
     def __init__(self) -> None:
         self.asked = False
+        self.descendants: list[psutil.Process] = []
         self._force_at = float("inf")
         self._previous: dict[int, Any] = {}
 
@@ -110,7 +115,7 @@ class _Stop:
         """Whether ansible-runner must kill its child now. Workers have sessions of their own, so they go first."""
         if time.monotonic() < self._force_at:
             return False
-        _kill_descendants()
+        _kill(psutil.Process().children(recursive=True))
         return True
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
@@ -119,23 +124,28 @@ class _Stop:
             return
         self.asked = True
         self._force_at = time.monotonic() + _GRACE_S
+        # Remembered, because the workers are nobody's children once ansible-playbook is gone.
+        self.descendants = psutil.Process().children(recursive=True)
         for child in psutil.Process().children():
             with contextlib.suppress(psutil.Error):
-                child.send_signal(signal.SIGINT)
+                child.terminate()
 
 
-def _kill_descendants() -> None:
-    for child in psutil.Process().children(recursive=True):
+def _kill(processes: Iterable[psutil.Process]) -> None:
+    for process in processes:
+        # psutil compares the start time too: a number that was given to another process is left alone.
         with contextlib.suppress(psutil.Error):
-            child.kill()
+            process.kill()
 
 
-def _environment(sockets: Path, passwords_in_inventory: bool) -> dict[str, str]:
+def _environment(sockets: Path, temporary: Path, passwords_in_inventory: bool) -> dict[str, str]:
     scripts = _scripts_folder()
     environment = ansible_environment()
     environment |= {
         "PATH": os.pathsep.join([str(scripts), environment.get("PATH", os.defpath)]),
         "ANSIBLE_SSH_CONTROL_PATH_DIR": str(sockets),
+        # Ours to remove: an ansible-playbook that is ended leaves its own behind.
+        "ANSIBLE_LOCAL_TEMP": str(temporary),
         # ansible-runner switches host key checking off unless it is told.
         "ANSIBLE_HOST_KEY_CHECKING": environment.get("ANSIBLE_HOST_KEY_CHECKING", "True"),
         "ANSIBLE_DEPRECATION_WARNINGS": "0",
