@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from pdchecks.evidence import Quote
 
@@ -72,8 +72,16 @@ class Remedy:
 
 
 @dataclass(frozen=True, slots=True)
+class Waived:
+    """Why a finding is known and accepted. expires: ISO date, the last day on which it is."""
+
+    reason: str
+    expires: str
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
-    """One check's one status for one subject."""
+    """One check's one status for one subject. waived: it keeps its status, and counts as none."""
 
     check: str
     topic: str
@@ -86,17 +94,28 @@ class Finding:
     verify: tuple[str, ...]
     remedy: Remedy | None
     sources: tuple[str, ...]
+    waived: Waived | None = None
+
+    @property
+    def fault(self) -> bool:
+        """Whether something is wrong, or may be, and nobody has accepted it."""
+        return self.status in (Status.WARN, Status.FAIL) and self.waived is None
 
 
-def document(findings: Iterable[Finding], incomplete: Iterable[tuple[str, str]] = ()) -> dict[str, Any]:
-    """The findings as a JSON document of schema `pdctl.findings/1`.
+class Incomplete(NamedTuple):
+    """A node that could not be looked at, or not as a whole: why, and what to do (may be empty)."""
 
-    incomplete: node and reason, of nodes that could not be looked at.
-    """
+    node: str
+    reason: str
+    hint: str = ""
+
+
+def document(findings: Iterable[Finding], incomplete: Iterable[Incomplete] = ()) -> dict[str, Any]:
+    """The findings as a JSON document of schema `pdctl.findings/1`."""
     return {
         "schema": SCHEMA,
         "findings": [_record(finding) for finding in findings],
-        "incomplete": [{"node": node, "reason": reason} for node, reason in incomplete],
+        "incomplete": [entry._asdict() for entry in incomplete],
     }
 
 
@@ -105,6 +124,8 @@ def _record(finding: Finding) -> dict[str, Any]:
     if finding.subject.peer is not None:
         subject["peer"] = finding.subject.peer
     remedy = finding.remedy
+    waived = finding.waived
+    added = {} if waived is None else {"waived": {"reason": waived.reason, "expires": waived.expires}}
     return {
         "check": finding.check,
         "topic": finding.topic,
@@ -126,4 +147,5 @@ def _record(finding: Finding) -> dict[str, Any]:
             "impact": remedy.impact.value,
         },
         "sources": list(finding.sources),
+        **added,
     }

@@ -6,16 +6,13 @@ from collections.abc import Callable, Sequence
 
 from pdchecks.check import Check
 from pdchecks.evidence import Evidence, by_node, read_blocks
-from pdchecks.finding import Finding, Status
+from pdchecks.finding import Finding, Incomplete, Status
 from pdchecks.policy import Policy
 from pdchecks.registry import CHECKS
 from pdctl.errors import UsageError
 from pdctl.exit_codes import ExitCode, worst
 from pdctl.inventory import Inventory
 from pdctl.reach.outcome import Outcome, Reached, Unreached
-
-Incomplete = tuple[str, str]
-"""A node and why it could not be looked at."""
 
 
 def selected(select: Sequence[str], ignore: Sequence[str]) -> list[Check]:
@@ -57,9 +54,9 @@ def look(
         # What a node printed is its own, whatever it says about names.
         blocks = tuple(block for part in by_node(read_blocks(outcome.output), outcome.node) for block in part.blocks)
         if isinstance(outcome, Unreached):
-            incomplete.append((outcome.node, outcome.reason))
+            incomplete.append(Incomplete(outcome.node, outcome.reason))
         elif not blocks:
-            incomplete.append((outcome.node, "the collector printed no evidence"))
+            incomplete.append(Incomplete(outcome.node, "the collector printed no evidence"))
         if blocks:
             evidence.append(Evidence(outcome.node, blocks))
     return evidence, incomplete
@@ -70,9 +67,12 @@ def _tell(outcome: Outcome) -> None:
     print(f"{outcome.node}: {said}", file=sys.stderr, flush=True)
 
 
-def exit_code(findings: Sequence[Finding], incomplete: Sequence[Incomplete], fail_on: Status) -> ExitCode:
+def exit_code(
+    findings: Sequence[Finding], incomplete: Sequence[Incomplete], fail_on: Status, *, judged: bool
+) -> ExitCode:
+    """findings: those that count. judged: whether any check said anything, waived or not."""
     # Nothing judged is not a pass: the evidence held nothing that a chosen check reads.
-    codes = [ExitCode.INCOMPLETE] if incomplete or not findings else []
+    codes = [ExitCode.INCOMPLETE] if incomplete or not judged else []
     if any(finding.status.rank >= fail_on.rank for finding in findings):
         codes.append(ExitCode.FINDINGS)
     elif any(finding.status is Status.UNKNOWN for finding in findings):

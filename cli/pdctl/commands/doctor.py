@@ -8,16 +8,11 @@ from typing import TYPE_CHECKING
 import typer
 
 from pdctl.errors import UsageError
+from pdctl.render.formats import ReportFormat
 
 if TYPE_CHECKING:
     from pdchecks.evidence import Evidence
-    from pdchecks.finding import Finding
-    from pdctl.diagnosis import Incomplete
-
-
-class Output(StrEnum):
-    TABLE = "table"
-    JSON = "json"
+    from pdchecks.finding import Incomplete
 
 
 class FailOn(StrEnum):
@@ -44,13 +39,19 @@ def doctor(
         15, "--connect-timeout", min=1, help="Seconds for one SSH connection attempt."
     ),
     timeout: float = typer.Option(120, "--timeout", min=5, help="Seconds for one node, all in all."),
-    output: Output = typer.Option(Output.TABLE, "-o", "--output", help="Format of stdout."),
+    waivers: Path | None = typer.Option(
+        None, "--waivers", help="Waivers instead of `waivers.yml` beside the inventory."
+    ),
+    symptom: str | None = typer.Option(
+        None, "--symptom", help="Start from what you see, e.g. `first token never comes`."
+    ),
+    output: ReportFormat = typer.Option(ReportFormat.TABLE, "-o", "--output", help="Format of stdout."),
     verbose: bool = typer.Option(False, "-v", "--verbose", help="Show passes and all of the evidence."),
 ) -> None:
     """Say what is wrong with a node, why, and how to fix it.
 
     Without arguments it looks at this host. Exit codes: 0 nothing at or above --fail-on, 1 findings, 3 nodes not
-    reached or nothing but unknown, or nothing judged; 2 usage.
+    reached or nothing but unknown, or nothing judged; 2 usage. With `-o nagios` the plugin convention's 0, 1, 2, 3.
     """
     if inventory and inventory_option:
         raise UsageError("give one inventory", hint="`pdctl doctor INVENTORY` or `pdctl doctor -i INVENTORY`")
@@ -60,13 +61,17 @@ def doctor(
 
     from pdchecks.finding import Status
     from pdchecks.run import diagnose
-    from pdctl.diagnosis import exit_code, look, selected
+    from pdctl.answering import report_on, symptoms_named, waivers_for
+    from pdctl.diagnosis import look, selected
     from pdctl.inventory import load_inventory
     from pdctl.policy_source import policy_for
+    from pdctl.render.doctor import exit_status, show, text
 
     checks = selected(select, ignore)
+    named = symptoms_named(symptom)
     hosts = load_inventory(chosen, limit=limit) if chosen else None
     policy_of = policy_for(hosts, policy)
+    accepted = waivers_for(hosts, waivers)
     evidence: Sequence[Evidence]
     incomplete: list[Incomplete] = []
     if source:
@@ -74,8 +79,13 @@ def doctor(
     else:
         evidence, incomplete = look(hosts, policy_of, connect_s=connect_timeout, deadline_s=timeout)
     findings = diagnose(evidence, policy_of, checks)
-    _print(findings, incomplete, output, verbose)
-    raise typer.Exit(int(exit_code(findings, incomplete, Status(fail_on.value))))
+    report = report_on(findings, incomplete, evidence=evidence, checks=checks, waivers=accepted, named=named)
+    threshold = Status(fail_on.value)
+    if output is ReportFormat.TABLE:
+        show(report, verbose=verbose)
+    else:
+        typer.echo(text(report, output, threshold))
+    raise typer.Exit(exit_status(report, output, threshold))
 
 
 def _read(source: list[str]) -> "tuple[Evidence, ...]":
@@ -85,24 +95,3 @@ def _read(source: list[str]) -> "tuple[Evidence, ...]":
     for name in read.skipped:
         typer.echo(f"not evidence, not read: {name}", err=True)
     return read.evidence
-
-
-def _print(findings: "list[Finding]", incomplete: "Sequence[Incomplete]", output: Output, verbose: bool) -> None:
-    if output is Output.JSON:
-        import json
-
-        from pdchecks.finding import document
-
-        typer.echo(json.dumps(document(findings, incomplete), ensure_ascii=False, indent=2))
-        return
-    import shutil
-
-    from rich.console import Console
-    from rich.text import Text
-
-    from pdctl.render.findings import render
-
-    console = Console(highlight=False, soft_wrap=True)
-    width = max(60, min(120, shutil.get_terminal_size((110, 24)).columns))
-    for line, style in render(findings, incomplete, verbose=verbose, width=width):
-        console.print(Text(line, style=style))
