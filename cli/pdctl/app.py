@@ -15,6 +15,7 @@ from pdctl.commands import (
     help_topics,
     inventory,
     kv,
+    lint,
     logs,
     model,
     pair,
@@ -87,6 +88,7 @@ app.add_typer(model.app, name="model", rich_help_panel="Start")
 app.command("doctor", rich_help_panel="Diagnose")(doctor.doctor)
 app.command("explain", rich_help_panel="Diagnose")(checks.explain)
 app.add_typer(checks.app, name="checks", rich_help_panel="Diagnose")
+app.command("lint", rich_help_panel="Diagnose")(lint.lint)
 app.command("pair", rich_help_panel="Diagnose")(pair.pair)
 app.add_typer(kv.app, name="kv", rich_help_panel="Diagnose")
 app.command("status", rich_help_panel="Operate")(status.status)

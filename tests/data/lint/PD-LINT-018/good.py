@@ -1,0 +1,4 @@
+import sys
+
+print(sys.getdefaultencoding())
+open('x', encoding='utf-8')
