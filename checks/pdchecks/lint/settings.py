@@ -15,10 +15,9 @@ _NAME = re.compile(rf"\bname\s*:\s*[\"']?(?P<key>{_KEY}|[A-Z][A-Z0-9_]+)[\"']?\s
 _VALUE = re.compile(r"\bvalue\s*:\s*[\"']?(?P<value>[^\"'#]+)")
 # How far below its name a value stands in a task or a container's list of variables.
 _NEAR = 4
-_VARIABLE = re.compile(
-    r"(?<![\w.$-])(?:-e\s*|--env[= ]\s*)?[\"']?(?P<key>[A-Za-z][A-Za-z0-9_]{2,})[\"']?\s*(?:=|:\s)\s*[\"']?(?P<value>[^\s\"',;]+)"
-)
-_DOCKERFILE = re.compile(r"^\s*ENV\s+(?P<key>[A-Za-z]\w+)\s+(?P<value>\S+)")
+# %s: the names asked for.
+_VARIABLE = r"(?<![\w.$-])(?P<key>%s)[\"']?\s*(?:=|:\s)\s*[\"']?(?P<value>[^\s\"',;]+)"
+_DOCKERFILE = r"^\s*ENV\s+(?P<key>%s)\s+(?P<value>\S+)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +44,10 @@ def kernel_settings(text: Text) -> Iterator[Setting]:
 
 def variables(text: Text, *names: str) -> Iterator[Setting]:
     """From shells, `docker run -e`, Dockerfile, Compose, systemd's Environment=, YAML mappings and name/value lists."""
-    wanted = set(names)
-    for expression in (_VARIABLE, _DOCKERFILE):
-        for line, match in text.find(expression):
-            if match["key"] in wanted:
-                yield _setting(line, match, match["key"])
-    yield from (setting for setting in _pairs(text) if setting.key in wanted)
+    for template in (_VARIABLE, _DOCKERFILE):
+        for line, match in text.find(re.compile(template % "|".join(names))):
+            yield _setting(line, match, match["key"])
+    yield from (setting for setting in _pairs(text) if setting.key in names)
 
 
 def _setting(line: Line, match: re.Match[str], key: str) -> Setting:

@@ -1,3 +1,0 @@
-import sys
-reload(sys)
-sys.setdefaultencoding('utf-8')
