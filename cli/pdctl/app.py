@@ -19,6 +19,7 @@ from pdctl.commands import (
     logs,
     model,
     pair,
+    policy,
     provision,
     secret,
     status,
@@ -83,6 +84,7 @@ def _options(
 app.command("demo", rich_help_panel="Start")(demo.demo)
 app.command("provision", rich_help_panel="Start")(provision.provision)
 app.add_typer(inventory.app, name="inventory", rich_help_panel="Start")
+app.add_typer(policy.app, name="policy", rich_help_panel="Start")
 app.command("up", rich_help_panel="Start")(up.up)
 app.add_typer(model.app, name="model", rich_help_panel="Start")
 app.command("doctor", rich_help_panel="Diagnose")(doctor.doctor)

@@ -1,6 +1,6 @@
 """Where the policy of a node comes from: the shipped file, the site's, the host's variable. Later wins."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from pdchecks.policy import Layer, Policy, PolicyError, read_layer, resolve
@@ -13,8 +13,12 @@ SITE = "policy.yml"
 VARIABLE = "pdctl_policy"
 
 
-def policy_for(inventory: Inventory | None = None, site: Path | None = None) -> Callable[[str], Policy]:
+def policy_for(
+    inventory: Inventory | None = None, site: Path | None = None, origins: Mapping[str, str] | None = None
+) -> Callable[[str], Policy]:
     """The resolver by node name. site: a policy file given by hand, instead of the one beside the inventory.
+
+    origins: by node, who gives its variable, where somebody wants to know.
 
     Raises UsageError, as does what it returns, where a layer is unreadable or of the wrong type.
     """
@@ -36,7 +40,7 @@ def policy_for(inventory: Inventory | None = None, site: Path | None = None) -> 
             return common
         if not isinstance(given, dict):
             raise UsageError(f"`{VARIABLE}` of host `{node}` must be a mapping of policy keys")
-        return _resolve([*layers, Layer(f"{VARIABLE} of {node}", given)])
+        return _resolve([*layers, Layer((origins or {}).get(node, f"{VARIABLE} of {node}"), given)])
 
     return of
 
