@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from pdchecks.evidence import Quote
 
@@ -88,15 +88,20 @@ class Finding:
     sources: tuple[str, ...]
 
 
-def document(findings: Iterable[Finding], incomplete: Iterable[tuple[str, str]] = ()) -> dict[str, Any]:
-    """The findings as a JSON document of schema `pdctl.findings/1`.
+class Incomplete(NamedTuple):
+    """A node that could not be looked at, or not as a whole: why, and what to do (may be empty)."""
 
-    incomplete: node and reason, of nodes that could not be looked at.
-    """
+    node: str
+    reason: str
+    hint: str = ""
+
+
+def document(findings: Iterable[Finding], incomplete: Iterable[Incomplete] = ()) -> dict[str, Any]:
+    """The findings as a JSON document of schema `pdctl.findings/1`."""
     return {
         "schema": SCHEMA,
         "findings": [_record(finding) for finding in findings],
-        "incomplete": [{"node": node, "reason": reason} for node, reason in incomplete],
+        "incomplete": [entry._asdict() for entry in incomplete],
     }
 
 

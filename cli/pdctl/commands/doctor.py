@@ -11,8 +11,7 @@ from pdctl.errors import UsageError
 
 if TYPE_CHECKING:
     from pdchecks.evidence import Evidence
-    from pdchecks.finding import Finding
-    from pdctl.diagnosis import Incomplete
+    from pdchecks.finding import Finding, Incomplete
 
 
 class Output(StrEnum):
@@ -44,6 +43,7 @@ def doctor(
         15, "--connect-timeout", min=1, help="Seconds for one SSH connection attempt."
     ),
     timeout: float = typer.Option(120, "--timeout", min=5, help="Seconds for one node, all in all."),
+    interval: int = typer.Option(10, "--interval", min=0, max=60, help="Seconds between two readings of counters."),
     output: Output = typer.Option(Output.TABLE, "-o", "--output", help="Format of stdout."),
     verbose: bool = typer.Option(False, "-v", "--verbose", help="Show passes and all of the evidence."),
 ) -> None:
@@ -72,7 +72,9 @@ def doctor(
     if source:
         evidence = _read(source)
     else:
-        evidence, incomplete = look(hosts, policy_of, connect_s=connect_timeout, deadline_s=timeout)
+        evidence, incomplete = look(
+            hosts, policy_of, connect_s=connect_timeout, deadline_s=timeout, interval_s=interval
+        )
     findings = diagnose(evidence, policy_of, checks)
     _print(findings, incomplete, output, verbose)
     raise typer.Exit(int(exit_code(findings, incomplete, Status(fail_on.value))))

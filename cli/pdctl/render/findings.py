@@ -4,19 +4,20 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from pdchecks.finding import Finding, Remedy, Status
+from pdchecks.finding import Finding, Incomplete, Remedy, Status
 
 _STYLE = {Status.FAIL: "bold red", Status.WARN: "yellow", Status.UNKNOWN: "magenta", Status.INFO: "cyan"}
 _QUIET = (Status.PASS,)
 
 
 def render(
-    findings: Sequence[Finding], incomplete: Sequence[tuple[str, str]], *, verbose: bool, width: int
+    findings: Sequence[Finding], incomplete: Sequence[Incomplete], *, verbose: bool, width: int
 ) -> list[tuple[str, str]]:
-    """(line, style) of the whole report. incomplete: node and reason, of nodes that could not be looked at."""
+    """(line, style) of the whole report."""
     lines: list[tuple[str, str]] = []
-    for node, reason in incomplete:
-        lines += [(f"NOT REACHED  {node}: {reason}", "bold red"), ("", "")]
+    for node, reason, hint in incomplete:
+        lines += [(f"INCOMPLETE  {node}: {reason}", "bold red")]
+        lines += [*(_block("fix", hint, width) if hint else ()), ("", "")]
     for finding in findings:
         if verbose or finding.status not in _QUIET:
             lines += list(_finding(finding, verbose, width))
@@ -69,10 +70,10 @@ def _block(label: str, text: str, width: int) -> Iterator[tuple[str, str]]:
         yield line, ""
 
 
-def _summary(findings: Sequence[Finding], incomplete: Sequence[tuple[str, str]], verbose: bool) -> str:
+def _summary(findings: Sequence[Finding], incomplete: Sequence[Incomplete], verbose: bool) -> str:
     counts = Counter(finding.status for finding in findings)
     parts = [f"{counts[status]} {status.value}" for status in reversed(Status) if counts[status]]
     if incomplete:
-        parts.insert(0, f"{len(incomplete)} not reached")
+        parts.insert(0, f"{len(incomplete)} incomplete")
     hint = "" if verbose or not counts[Status.PASS] else " (-v shows the passes)"
     return (", ".join(parts) or "nothing to judge in what was read") + hint
