@@ -1,18 +1,15 @@
 """What lies between looking and printing: which checks, which nodes, which exit code."""
 
-import platform
-import sys
 from collections.abc import Callable, Sequence
 
 from pdchecks.check import Check
-from pdchecks.evidence import Evidence, by_node, read_blocks
+from pdchecks.evidence import Evidence
 from pdchecks.finding import Finding, Incomplete, Status
 from pdchecks.policy import Policy
 from pdchecks.registry import CHECKS
 from pdctl.errors import UsageError
 from pdctl.exit_codes import ExitCode, worst
 from pdctl.inventory import Inventory
-from pdctl.reach.outcome import Outcome, Reached, Unreached
 
 
 def selected(select: Sequence[str], ignore: Sequence[str]) -> list[Check]:
@@ -29,42 +26,19 @@ def selected(select: Sequence[str], ignore: Sequence[str]) -> list[Check]:
 
 
 def look(
-    inventory: Inventory | None, policy_of: Callable[[str], Policy], *, connect_s: float, deadline_s: float
+    inventory: Inventory | None,
+    policy_of: Callable[[str], Policy],
+    *,
+    connect_s: float,
+    deadline_s: float,
+    interval_s: int,
 ) -> tuple[list[Evidence], list[Incomplete]]:
     """Runs the collector on every node of the inventory, or on this host."""
-    from pdchecks.collector import script
-    from pdctl.reach.fleet import run_everywhere
-    from pdctl.reach.local import run_local
+    from pdctl.collection import collect
 
-    if inventory is None:
-        name = platform.node() or "localhost"
-        outcomes = [run_local(name, script(policy_of(name)), deadline_s)]
-    else:
-        scripts = {host.name: script(policy_of(host.name)) for host in inventory}
-        outcomes = run_everywhere(
-            inventory.hosts,
-            lambda host: scripts[host.name],
-            connect_s=connect_s,
-            deadline_s=deadline_s,
-            done=_tell if len(inventory) > 1 else lambda outcome: None,
-        )
-    evidence: list[Evidence] = []
-    incomplete: list[Incomplete] = []
-    for outcome in outcomes:
-        # What a node printed is its own, whatever it says about names.
-        blocks = tuple(block for part in by_node(read_blocks(outcome.output), outcome.node) for block in part.blocks)
-        if isinstance(outcome, Unreached):
-            incomplete.append(Incomplete(outcome.node, outcome.reason))
-        elif not blocks:
-            incomplete.append(Incomplete(outcome.node, "the collector printed no evidence"))
-        if blocks:
-            evidence.append(Evidence(outcome.node, blocks))
-    return evidence, incomplete
-
-
-def _tell(outcome: Outcome) -> None:
-    said = "looked" if isinstance(outcome, Reached) else outcome.reason
-    print(f"{outcome.node}: {said}", file=sys.stderr, flush=True)
+    nodes = collect(inventory, policy_of, connect_s=connect_s, deadline_s=deadline_s, interval_s=interval_s)
+    evidence = [seen for node in nodes if (seen := node.evidence)]
+    return evidence, [node.incomplete for node in nodes if node.incomplete]
 
 
 def exit_code(

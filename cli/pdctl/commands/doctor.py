@@ -45,6 +45,7 @@ def doctor(
     symptom: str | None = typer.Option(
         None, "--symptom", help="Start from what you see, e.g. `first token never comes`."
     ),
+    interval: int = typer.Option(10, "--interval", min=0, max=60, help="Seconds between two readings of counters."),
     output: ReportFormat = typer.Option(ReportFormat.TABLE, "-o", "--output", help="Format of stdout."),
     verbose: bool = typer.Option(False, "-v", "--verbose", help="Show passes and all of the evidence."),
 ) -> None:
@@ -77,7 +78,9 @@ def doctor(
     if source:
         evidence = _read(source)
     else:
-        evidence, incomplete = look(hosts, policy_of, connect_s=connect_timeout, deadline_s=timeout)
+        evidence, incomplete = look(
+            hosts, policy_of, connect_s=connect_timeout, deadline_s=timeout, interval_s=interval
+        )
     findings = diagnose(evidence, policy_of, checks)
     report = report_on(findings, incomplete, evidence=evidence, checks=checks, waivers=accepted, named=named)
     threshold = Status(fail_on.value)
