@@ -195,6 +195,12 @@ kernel_modules() {
     if has modprobe; then look_line 'modprobe -c | grep ^options'; else look modprobe -c; fi
 }
 
+# What drivers, verbs and libraries are made of: a package that changed explains what a node did not do before.
+packages() {
+    names='rdma-core libibverbs* ibverbs-* librdmacm* perftest ucx* mlnx-* doca-* kmod-mlnx* nvidia-driver* nvidia-fabricmanager* cuda-drivers* libnccl* linux-image-* kernel-core* iproute* ethtool'
+    if has dpkg-query; then look dpkg-query -W $names; elif has rpm; then look rpm -qa $names; fi
+}
+
 node_locale() {
     look locale -a
     configured=
@@ -232,6 +238,7 @@ python_versions() {
 engines() {
     # Deployments of this user without systemd: what their supervisors wrote, which processes live, what they said.
     for path in $(paths "${XDG_STATE_HOME:-$HOME/.local/state}/pdctl/deployments/*/status.json"); do
+        look cat "${path%/status.json}/record.json"
         look cat "$path"
         pids=$(printf '%s\n' "$answer" | sed -n 's/.*"pid": *\([0-9][0-9]*\).*/\/proc\/\1/p' | sort -u | head -n 64)
         [ -z "$pids" ] || look ls -d $pids
@@ -370,6 +377,7 @@ main() {
     node_locale
     system
     kernel_modules
+    packages
     python_versions
     package_manager
     network

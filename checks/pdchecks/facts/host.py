@@ -17,6 +17,21 @@ class OsRelease(Fact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Kernel(Fact):
+    """The release of the running kernel, as uname(1) prints it."""
+
+    release: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Package(Fact):
+    """An installed package of the distribution; version with its release, as the package manager compares it."""
+
+    name: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sysctl(Fact):
     """value: one space between several numbers. Unknown: absent here, or not to be read."""
 

@@ -1,6 +1,6 @@
 """`pdctl doctor`: look (collector or files), judge (pdchecks), print."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,8 +11,10 @@ from pdctl.errors import UsageError
 from pdctl.render.formats import ReportFormat
 
 if TYPE_CHECKING:
+    from pdchecks.check import Check
     from pdchecks.evidence import Evidence
     from pdchecks.finding import Incomplete
+    from pdchecks.policy import Policy
 
 
 class FailOn(StrEnum):
@@ -42,6 +44,12 @@ def doctor(
     waivers: Path | None = typer.Option(
         None, "--waivers", help="Waivers instead of `waivers.yml` beside the inventory."
     ),
+    diff: tuple[str, str] | None = typer.Option(
+        None, "--diff", metavar="A B", help="Compare two evidence sources: what changed, and what it broke."
+    ),
+    since_good: bool = typer.Option(
+        False, "--since-good", help="Compare this host with itself at the last `up` that got ready."
+    ),
     symptom: str | None = typer.Option(
         None, "--symptom", help="Start from what you see, e.g. `first token never comes`."
     ),
@@ -60,6 +68,8 @@ def doctor(
     if chosen and source:
         raise UsageError("`--from` reads collected evidence and INVENTORY looks at live nodes", hint="give one of them")
 
+    _refuse_contradictions(chosen, source, diff, since_good, symptom, output)
+
     from pdchecks.finding import Status
     from pdchecks.run import diagnose
     from pdctl.answering import report_on, symptoms_named, waivers_for
@@ -73,6 +83,8 @@ def doctor(
     hosts = load_inventory(chosen, limit=limit) if chosen else None
     policy_of = policy_for(hosts, policy)
     accepted = waivers_for(hosts, waivers)
+    if diff:
+        raise typer.Exit(_compare(_read([diff[0]]), _read([diff[1]]), policy_of, checks, fail_on, output))
     evidence: Sequence[Evidence]
     incomplete: list[Incomplete] = []
     if source:
@@ -81,6 +93,10 @@ def doctor(
         evidence, incomplete = look(
             hosts, policy_of, connect_s=connect_timeout, deadline_s=timeout, interval_s=interval
         )
+    if since_good:
+        from pdctl.baseline import baseline
+
+        raise typer.Exit(_compare([baseline()], evidence, policy_of, checks, fail_on, output))
     findings = diagnose(evidence, policy_of, checks)
     report = report_on(findings, incomplete, evidence=evidence, checks=checks, waivers=accepted, named=named)
     threshold = Status(fail_on.value)
@@ -89,6 +105,48 @@ def doctor(
     else:
         typer.echo(text(report, output, threshold))
     raise typer.Exit(exit_status(report, output, threshold))
+
+
+def _refuse_contradictions(
+    inventory: Path | None,
+    source: list[str],
+    diff: tuple[str, str] | None,
+    since_good: bool,
+    symptom: str | None,
+    output: ReportFormat,
+) -> None:
+    comparing = "--diff" if diff else "--since-good" if since_good else ""
+    if diff and (inventory or source or since_good):
+        raise UsageError("`--diff A B` names both sources itself", hint="leave INVENTORY, --from and --since-good out")
+    if since_good and inventory:
+        raise UsageError("`--since-good` is about this host", hint="compare nodes with `--diff A B`")
+    if comparing and symptom:
+        raise UsageError(f"`{comparing}` starts from what changed and `--symptom` from what you see", hint="give one")
+    if comparing and output not in (ReportFormat.TABLE, ReportFormat.JSON):
+        raise UsageError(f"`{comparing}` has no `-o {output.value}`", hint="use table or json")
+
+
+def _compare(
+    before: "Sequence[Evidence]",
+    after: "Sequence[Evidence]",
+    policy_of: "Callable[[str], Policy]",
+    checks: "Sequence[Check]",
+    fail_on: FailOn,
+    output: ReportFormat,
+) -> int:
+    import json
+
+    from pdchecks.finding import Status
+    from pdctl.comparing import comparison, exit_code
+    from pdctl.render.changes import document, lines
+    from pdctl.render.doctor import print_lines
+
+    made = comparison(before, after, policy_of, checks)
+    if output is ReportFormat.JSON:
+        typer.echo(json.dumps(document(made), ensure_ascii=False, indent=2))
+    else:
+        print_lines(lambda width: lines(made, width))
+    return exit_code(made, Status(fail_on.value))
 
 
 def _read(source: list[str]) -> "tuple[Evidence, ...]":

@@ -1,7 +1,7 @@
 """The doctor's formats: one function each, in one table."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from pdchecks.finding import Status
 from pdchecks.report import Report, report_document
@@ -46,17 +46,22 @@ def text(report: Report, output: ReportFormat, fail_on: Status) -> str:
 
 
 def show(report: Report, *, verbose: bool) -> None:
-    """The report as a table, on stdout, in colour where that is a terminal."""
+    """The report as a table."""
+    from pdctl.render.findings import render
+
+    print_lines(lambda width: render(report, verbose=verbose, width=width))
+
+
+def print_lines(made: Callable[[int], Iterable[tuple[str, str]]]) -> None:
+    """(line, style) on stdout, in colour where that is a terminal. made: is told the width in columns."""
     import shutil
 
     from rich.console import Console
     from rich.text import Text
 
-    from pdctl.render.findings import render
-
     console = Console(highlight=False, soft_wrap=True)
     width = max(60, min(120, shutil.get_terminal_size((110, 24)).columns))
-    for line, style in render(report, verbose=verbose, width=width):
+    for line, style in made(width):
         console.print(Text(line, style=style))
 
 
