@@ -9,8 +9,13 @@ from pdchecks.lint.settings import integer, variables
 from pdchecks.lint.text import Hit, Text
 from pdchecks.policy import Policy
 
+# A file that was made for one node may name its index.
+_MADE = "# Made by `pdctl env`"
+
 
 def find(text: Text, policy: Policy) -> Iterator[Hit]:
+    if text.content.startswith(_MADE):
+        return
     for setting in variables(text, *VARIABLES):
         if integer(setting.value) is not None:
             yield setting.hit()
