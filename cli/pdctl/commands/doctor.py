@@ -1,6 +1,5 @@
 """`pdctl doctor`: look (collector or files), judge (pdchecks), print."""
 
-from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,8 +9,8 @@ import typer
 from pdctl.errors import UsageError
 
 if TYPE_CHECKING:
-    from pdchecks.evidence import Evidence
-    from pdchecks.finding import Finding, Incomplete
+    from pdchecks.finding import Finding
+    from pdctl.evidence_source import Source
 
 
 class Output(StrEnum):
@@ -59,43 +58,30 @@ def doctor(
         raise UsageError("`--from` reads collected evidence and INVENTORY looks at live nodes", hint="give one of them")
 
     from pdchecks.finding import Status
-    from pdchecks.run import diagnose
-    from pdctl.diagnosis import exit_code, look, selected
+    from pdctl.diagnosis import examine, exit_code, look, selected, tell_unread
+    from pdctl.evidence_source import Source, read_sources
     from pdctl.inventory import load_inventory
     from pdctl.policy_source import policy_for
 
     checks = selected(select, ignore)
     hosts = load_inventory(chosen, limit=limit) if chosen else None
-    policy_of = policy_for(hosts, policy)
-    evidence: Sequence[Evidence]
-    incomplete: list[Incomplete] = []
-    if source:
-        evidence = _read(source)
-    else:
-        evidence, incomplete = look(
-            hosts, policy_of, connect_s=connect_timeout, deadline_s=timeout, interval_s=interval
-        )
-    findings = diagnose(evidence, policy_of, checks)
-    _print(findings, incomplete, output, verbose)
-    raise typer.Exit(int(exit_code(findings, incomplete, Status(fail_on.value))))
+    seen = read_sources(source) if source else Source()
+    policy_of = policy_for(hosts, policy, seen.policy)
+    if not source:
+        seen = look(hosts, policy_of, connect_s=connect_timeout, deadline_s=timeout, interval_s=interval)
+    findings = examine(seen, policy_of, checks)
+    tell_unread(seen)
+    _print(findings, seen, output, verbose)
+    raise typer.Exit(int(exit_code(findings, seen.incomplete, Status(fail_on.value))))
 
 
-def _read(source: list[str]) -> "tuple[Evidence, ...]":
-    from pdctl.evidence_source import read_sources
-
-    read = read_sources(source)
-    for name in read.skipped:
-        typer.echo(f"not evidence, not read: {name}", err=True)
-    return read.evidence
-
-
-def _print(findings: "list[Finding]", incomplete: "Sequence[Incomplete]", output: Output, verbose: bool) -> None:
+def _print(findings: "list[Finding]", seen: "Source", output: Output, verbose: bool) -> None:
     if output is Output.JSON:
         import json
 
         from pdchecks.finding import document
 
-        typer.echo(json.dumps(document(findings, incomplete), ensure_ascii=False, indent=2))
+        typer.echo(json.dumps(document(findings, seen.incomplete, seen.unrecognised), ensure_ascii=False, indent=2))
         return
     import shutil
 
@@ -106,5 +92,5 @@ def _print(findings: "list[Finding]", incomplete: "Sequence[Incomplete]", output
 
     console = Console(highlight=False, soft_wrap=True)
     width = max(60, min(120, shutil.get_terminal_size((110, 24)).columns))
-    for line, style in render(findings, incomplete, verbose=verbose, width=width):
+    for line, style in render(findings, seen.incomplete, verbose=verbose, width=width):
         console.print(Text(line, style=style))
