@@ -98,6 +98,14 @@ def read_blocks(text: str) -> list[Block]:
     return blocks
 
 
+def own_blocks(text: str) -> list[Block]:
+    """The blocks of one node's collector: what looks like a node's name before a command is part of the command."""
+    return [
+        Block(f"{block.node}: {block.command}" if block.node else block.command, block.rc, block.output)
+        for block in read_blocks(text)
+    ]
+
+
 def _split_node(command: str) -> tuple[str, str]:
     match = _NODE.fullmatch(command)
     return (match["node"], match["command"]) if match else ("", command)

@@ -110,12 +110,27 @@ class Incomplete(NamedTuple):
     hint: str = ""
 
 
-def document(findings: Iterable[Finding], incomplete: Iterable[Incomplete] = ()) -> dict[str, Any]:
+class Unrecognised(NamedTuple):
+    """What was given and nobody could read. source: a file or a node; text: the command, or the first words.
+
+    line: where in the source it begins, from 1, or 0. lines: how many.
+    """
+
+    source: str
+    line: int
+    text: str
+    lines: int
+
+
+def document(
+    findings: Iterable[Finding], incomplete: Iterable[Incomplete] = (), unrecognised: Iterable[Unrecognised] = ()
+) -> dict[str, Any]:
     """The findings as a JSON document of schema `pdctl.findings/1`."""
     return {
         "schema": SCHEMA,
         "findings": [_record(finding) for finding in findings],
         "incomplete": [entry._asdict() for entry in incomplete],
+        "unrecognised": [entry._asdict() for entry in unrecognised],
     }
 
 

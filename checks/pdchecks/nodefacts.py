@@ -13,10 +13,14 @@ F = TypeVar("F", bound=Fact)
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A block from which no fact came: the tool is missing, refused, hung, or printed what no reader understands."""
+    """A block from which no fact came: the tool is missing, refused, hung, or printed what no reader understands.
+
+    known: some reader takes this command or this shape of output.
+    """
 
     quote: Quote
     reason: str
+    known: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,7 @@ class NodeFacts:
 # Exit statuses by which the collector says that a command gave no answer: not installed, needs root, out of time.
 _NO_ANSWER = {127, 126, 124}
 _MARK = "pdctl: "
+_NO_READER = Unknown("no reader knows this command or the shape of its output")
 
 
 def gather(evidence: Evidence) -> NodeFacts:
@@ -68,7 +73,7 @@ def gather(evidence: Evidence) -> NodeFacts:
             commands.append(block.command)
         for outcome in outcomes:
             if isinstance(outcome, Unknown):
-                unread.append(Unread(block.quote(block.output), outcome.reason))
+                unread.append(Unread(block.quote(block.output), outcome.reason, outcome is not _NO_READER))
             else:
                 facts.append(outcome)
     return NodeFacts(evidence.node, tuple(facts), tuple(unread), begun and ended, tuple(commands))
@@ -91,4 +96,4 @@ def _read(block: Block) -> Iterator[Fact | Unknown]:
         else:
             yield from answer
     if not readers:
-        yield Unknown("no reader knows this command or the shape of its output")
+        yield _NO_READER

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from pdchecks.finding import Finding, Incomplete, document
+from pdchecks.finding import Finding, Incomplete, Unrecognised, document
 from pdchecks.ranking import Group, rank
 from pdchecks.symptoms import Explored, places
 from pdchecks.waivers import Use
@@ -13,12 +13,16 @@ from pdchecks.waivers import Use
 
 @dataclass(frozen=True)
 class Report:
-    """explored: the symptoms that somebody named, and what the findings say of their causes."""
+    """explored: the symptoms that somebody named, and what the findings say of their causes.
+
+    unrecognised: what was given and no reader knows.
+    """
 
     findings: tuple[Finding, ...]
     incomplete: tuple[Incomplete, ...] = ()
     waivers: tuple[Use, ...] = ()
     explored: tuple[Explored, ...] = ()
+    unrecognised: tuple[Unrecognised, ...] = ()
 
     @cached_property
     def groups(self) -> list[Group]:
@@ -39,7 +43,7 @@ def report_document(report: Report) -> dict[str, Any]:
         explains = [tree(below) | {"why": below.why} for below in group.explained]
         return {"finding": place[id(group.finding)], "explains": explains}
 
-    made = document(report.findings, report.incomplete)
+    made = document(report.findings, report.incomplete, report.unrecognised)
     made["root_causes"] = [tree(group) for group in report.groups if group.finding.fault]
     if report.waivers:
         made["waivers"] = [_waiver(use) for use in report.waivers]

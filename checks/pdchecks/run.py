@@ -10,7 +10,7 @@ from pdchecks.facts.deployment import SupervisedUnit
 from pdchecks.facts.gpu import Gpu, GpuPresent, GpuProcess
 from pdchecks.facts.host import NonAsciiByte, RepoScan, Unit, YumWrapper
 from pdchecks.facts.rdma import NoRdmaDevice
-from pdchecks.finding import Finding, Severity, Status
+from pdchecks.finding import Finding, Severity, Status, Unrecognised
 from pdchecks.nodefacts import NodeFacts, gather
 from pdchecks.policy import Policy
 from pdchecks.units import is_engine
@@ -22,10 +22,17 @@ def diagnose(
     evidence: Iterable[Evidence], policy_of: Callable[[str], Policy], checks: Sequence[Check] | None = None
 ) -> list[Finding]:
     """Findings of all nodes. policy_of: by a node's name. checks: the whole registry unless given."""
+    return judge(map(gather, evidence), policy_of, checks)
+
+
+def judge(
+    facts: Iterable[NodeFacts], policy_of: Callable[[str], Policy], checks: Sequence[Check] | None = None
+) -> list[Finding]:
+    """The same from facts that were gathered before."""
     from pdchecks.registry import CHECKS
 
     asked = CHECKS if checks is None else checks
-    nodes = [(node, policy_of(node.name)) for node in map(gather, evidence)]
+    nodes = [(node, policy_of(node.name)) for node in facts]
     findings = [
         finding
         for node, policy in nodes
@@ -36,6 +43,17 @@ def diagnose(
     if len(nodes) > 1:
         findings += [f for check in asked if isinstance(check, FleetCheck) for f in _ask_fleet(check, nodes)]
     return sorted(_settle(findings), key=_order)
+
+
+def unrecognised(nodes: Iterable[NodeFacts]) -> list[Unrecognised]:
+    """Blocks that no reader knows. Our own collector prints a few for people; those are not listed."""
+    return [
+        Unrecognised(node.name, 0, unread.quote.command or unread.quote.text, unread.quote.text.count("\n") + 1)
+        for node in nodes
+        if not node.collected
+        for unread in node.unread
+        if not unread.known
+    ]
 
 
 def _ask_node(check: NodeCheck, node: NodeFacts, policy: Policy) -> Iterator[Finding]:

@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 
 from pdctl.commands import (
     checks,
+    collect,
     demo,
     doctor,
     down,
@@ -89,6 +90,7 @@ app.add_typer(policy.app, name="policy", rich_help_panel="Start")
 app.command("up", rich_help_panel="Start")(up.up)
 app.add_typer(model.app, name="model", rich_help_panel="Start")
 app.command("doctor", rich_help_panel="Diagnose")(doctor.doctor)
+app.command("collect", rich_help_panel="Diagnose")(collect.collect)
 app.command("explain", rich_help_panel="Diagnose")(checks.explain)
 app.add_typer(checks.app, name="checks", rich_help_panel="Diagnose")
 app.command("lint", rich_help_panel="Diagnose")(lint.lint)

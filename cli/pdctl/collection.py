@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pdchecks.collector import INTERVAL_S, script
-from pdchecks.evidence import Block, Evidence, read_blocks
+from pdchecks.evidence import Evidence, own_blocks, read_blocks
 from pdchecks.finding import Incomplete
 from pdchecks.policy import Policy
 from pdctl.inventory import Host, Inventory
@@ -36,15 +36,7 @@ class Collected:
     def evidence(self) -> Evidence | None:
         """What a node printed is its own, whatever it says about names. None where it printed no block."""
         blocks = own_blocks(self.text)
-        return Evidence(self.node, blocks) if blocks else None
-
-
-def own_blocks(text: str) -> tuple[Block, ...]:
-    """The blocks of one node's collector; a name before a command is part of the command."""
-    return tuple(
-        Block(f"{block.node}: {block.command}" if block.node else block.command, block.rc, block.output)
-        for block in read_blocks(text)
-    )
+        return Evidence(self.node, tuple(blocks)) if blocks else None
 
 
 def collect(

@@ -1,13 +1,15 @@
 """What lies between looking and printing: which checks, which nodes, which exit code."""
 
+import sys
 from collections.abc import Callable, Sequence
 
 from pdchecks.check import Check
-from pdchecks.evidence import Evidence
 from pdchecks.finding import Finding, Incomplete, Status
+from pdchecks.nodefacts import gather
 from pdchecks.policy import Policy
 from pdchecks.registry import CHECKS
 from pdctl.errors import UsageError
+from pdctl.evidence_source import Source
 from pdctl.exit_codes import ExitCode, worst
 from pdctl.inventory import Inventory
 
@@ -32,13 +34,35 @@ def look(
     connect_s: float,
     deadline_s: float,
     interval_s: int,
-) -> tuple[list[Evidence], list[Incomplete]]:
+) -> Source:
     """Runs the collector on every node of the inventory, or on this host."""
     from pdctl.collection import collect
 
     nodes = collect(inventory, policy_of, connect_s=connect_s, deadline_s=deadline_s, interval_s=interval_s)
-    evidence = [seen for node in nodes if (seen := node.evidence)]
-    return evidence, [node.incomplete for node in nodes if node.incomplete]
+    evidence = tuple(seen for node in nodes if (seen := node.evidence))
+    return Source(evidence, incomplete=[node.incomplete for node in nodes if node.incomplete])
+
+
+def examine(seen: Source, policy_of: Callable[[str], Policy], checks: Sequence[Check]) -> list[Finding]:
+    """The findings. Blocks that no reader knows are added to what was not recognised."""
+    from pdchecks.run import judge, unrecognised
+
+    nodes = [gather(evidence) for evidence in seen.evidence]
+    seen.unrecognised += unrecognised(nodes)
+    return judge(nodes, policy_of, checks)
+
+
+_MOST_LISTED = 20
+
+
+def tell_unread(seen: Source) -> None:
+    """What was given and not read, on stderr. A long list is cut there, and whole in the JSON document."""
+    for source, line, text, lines in seen.unrecognised[:_MOST_LISTED]:
+        where = f"{source}:{line}" if line else source
+        more = f" ({lines} lines)" if lines > 1 else ""
+        print(f"not recognised: {where}: {text}{more}", file=sys.stderr)
+    if len(seen.unrecognised) > _MOST_LISTED:
+        print(f"not recognised: {len(seen.unrecognised) - _MOST_LISTED} more (-o json has all)", file=sys.stderr)
 
 
 def exit_code(

@@ -1,6 +1,5 @@
-"""`pdctl doctor`: look (collector or files), judge (pdchecks), print."""
+"""`pdctl doctor`: look (collector or files), judge (pdchecks), print; on request compare, or mend and look again."""
 
-from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,10 +10,9 @@ from pdctl.errors import UsageError
 from pdctl.render.formats import ReportFormat
 
 if TYPE_CHECKING:
-    from pdchecks.check import Check
-    from pdchecks.evidence import Evidence
-    from pdchecks.finding import Incomplete
-    from pdchecks.policy import Policy
+    from pdchecks.finding import Status
+    from pdctl.evidence_source import Source
+    from pdctl.visit import Visit
 
 
 class FailOn(StrEnum):
@@ -50,6 +48,12 @@ def doctor(
     since_good: bool = typer.Option(
         False, "--since-good", help="Compare this host with itself at the last `up` that got ready."
     ),
+    fix: bool = typer.Option(False, "--fix", help="Show which roles mend what was found, run them, and look again."),
+    yes: bool = typer.Option(False, "--yes", "-y", help="Do not ask before `--fix` changes nodes."),
+    become: bool = typer.Option(False, "--become", "-b", help="`--fix` becomes root on the nodes with sudo."),
+    while_serving: bool = typer.Option(
+        False, "--while-serving", help="`--fix` also where an engine is active and the remedy disturbs it."
+    ),
     symptom: str | None = typer.Option(
         None, "--symptom", help="Start from what you see, e.g. `first token never comes`."
     ),
@@ -65,45 +69,56 @@ def doctor(
     if inventory and inventory_option:
         raise UsageError("give one inventory", hint="`pdctl doctor INVENTORY` or `pdctl doctor -i INVENTORY`")
     chosen = inventory or inventory_option
-    if chosen and source:
-        raise UsageError("`--from` reads collected evidence and INVENTORY looks at live nodes", hint="give one of them")
-
-    _refuse_contradictions(chosen, source, diff, since_good, symptom, output)
+    _refuse_contradictions(chosen, source, diff, since_good, symptom, fix, output)
 
     from pdchecks.finding import Status
-    from pdchecks.run import diagnose
-    from pdctl.answering import report_on, symptoms_named, waivers_for
-    from pdctl.diagnosis import look, selected
+    from pdctl.diagnosis import selected, tell_unread
+    from pdctl.evidence_source import Source, read_sources
     from pdctl.inventory import load_inventory
-    from pdctl.policy_source import policy_for
-    from pdctl.render.doctor import exit_status, show, text
+    from pdctl.render.doctor import exit_status, put
+    from pdctl.visit import Visit, symptoms_named, waivers_for
 
     checks = selected(select, ignore)
     named = symptoms_named(symptom)
     hosts = load_inventory(chosen, limit=limit) if chosen else None
-    policy_of = policy_for(hosts, policy)
-    accepted = waivers_for(hosts, waivers)
+    visit = Visit(
+        checks=checks,
+        hosts=hosts,
+        sources=source,
+        policy=policy,
+        waivers=waivers_for(hosts, waivers),
+        symptoms=named,
+        connect_s=connect_timeout,
+        deadline_s=timeout,
+        interval_s=interval,
+    )
+    threshold = Status(fail_on.value)
     if diff:
-        raise typer.Exit(_compare(_read([diff[0]]), _read([diff[1]]), policy_of, checks, fail_on, output))
-    evidence: Sequence[Evidence]
-    incomplete: list[Incomplete] = []
-    if source:
-        evidence = _read(source)
-    else:
-        evidence, incomplete = look(
-            hosts, policy_of, connect_s=connect_timeout, deadline_s=timeout, interval_s=interval
-        )
+        before, after = (read_sources([name]) for name in diff)
+        raise typer.Exit(_compare(visit, before, after, threshold, output))
+    seen = visit.look()
     if since_good:
         from pdctl.baseline import baseline
 
-        raise typer.Exit(_compare([baseline()], evidence, policy_of, checks, fail_on, output))
-    findings = diagnose(evidence, policy_of, checks)
-    report = report_on(findings, incomplete, evidence=evidence, checks=checks, waivers=accepted, named=named)
-    threshold = Status(fail_on.value)
-    if output is ReportFormat.TABLE:
-        show(report, verbose=verbose)
-    else:
-        typer.echo(text(report, output, threshold))
+        raise typer.Exit(_compare(visit, Source((baseline(),)), seen, threshold, output))
+    report = visit.judge(seen)
+    tell_unread(seen)
+    if fix:
+        from pdctl.fixing import mend
+
+        code = mend(
+            visit,
+            seen,
+            report,
+            threshold,
+            output,
+            yes=yes,
+            become=become,
+            while_serving=while_serving,
+            verbose=verbose,
+        )
+        raise typer.Exit(code)
+    put(report, output, threshold, verbose=verbose)
     raise typer.Exit(exit_status(report, output, threshold))
 
 
@@ -113,8 +128,11 @@ def _refuse_contradictions(
     diff: tuple[str, str] | None,
     since_good: bool,
     symptom: str | None,
+    fix: bool,
     output: ReportFormat,
 ) -> None:
+    if inventory and source:
+        raise UsageError("`--from` reads collected evidence and INVENTORY looks at live nodes", hint="give one of them")
     comparing = "--diff" if diff else "--since-good" if since_good else ""
     if diff and (inventory or source or since_good):
         raise UsageError("`--diff A B` names both sources itself", hint="leave INVENTORY, --from and --since-good out")
@@ -124,35 +142,20 @@ def _refuse_contradictions(
         raise UsageError(f"`{comparing}` starts from what changed and `--symptom` from what you see", hint="give one")
     if comparing and output not in (ReportFormat.TABLE, ReportFormat.JSON):
         raise UsageError(f"`{comparing}` has no `-o {output.value}`", hint="use table or json")
+    if fix and (source or comparing):
+        raise UsageError("`--fix` mends live nodes", hint="give INVENTORY, or nothing for this host")
 
 
-def _compare(
-    before: "Sequence[Evidence]",
-    after: "Sequence[Evidence]",
-    policy_of: "Callable[[str], Policy]",
-    checks: "Sequence[Check]",
-    fail_on: FailOn,
-    output: ReportFormat,
-) -> int:
+def _compare(visit: "Visit", before: "Source", after: "Source", threshold: "Status", output: ReportFormat) -> int:
     import json
 
-    from pdchecks.finding import Status
     from pdctl.comparing import comparison, exit_code
     from pdctl.render.changes import document, lines
     from pdctl.render.doctor import print_lines
 
-    made = comparison(before, after, policy_of, checks)
+    made = comparison(before, after, visit)
     if output is ReportFormat.JSON:
         typer.echo(json.dumps(document(made), ensure_ascii=False, indent=2))
     else:
         print_lines(lambda width: lines(made, width))
-    return exit_code(made, Status(fail_on.value))
-
-
-def _read(source: list[str]) -> "tuple[Evidence, ...]":
-    from pdctl.evidence_source import read_sources
-
-    read = read_sources(source)
-    for name in read.skipped:
-        typer.echo(f"not evidence, not read: {name}", err=True)
-    return read.evidence
+    return exit_code(made, before, after, threshold)

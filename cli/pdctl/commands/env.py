@@ -44,15 +44,16 @@ def env(
     from pdctl.render.pins import document, environment_file
 
     hosts = _hosts(inventory, source, node, peer)
-    policy_of = policy_for(hosts, policy)
     if source:
-        evidence = list(read_sources(source).evidence)
+        seen = read_sources(source)
     else:
-        evidence, missing = look(hosts, policy_of, connect_s=connect_timeout, deadline_s=timeout, interval_s=0)
-        if missing:
-            why = "\n".join(f"{entry.node}: {entry.reason}" for entry in missing)
-            raise PdError("not all nodes could be looked at", detail=why, code=ExitCode.INCOMPLETE)
-    facts = {one.node: gather(one) for one in evidence}
+        every = policy_for(hosts, policy)
+        seen = look(hosts, every, connect_s=connect_timeout, deadline_s=timeout, interval_s=0)
+    if not source and seen.incomplete:
+        why = "\n".join(f"{entry.node}: {entry.reason}" for entry in seen.incomplete)
+        raise PdError("not all nodes could be looked at", detail=why, code=ExitCode.INCOMPLETE)
+    policy_of = policy_for(hosts, policy, seen.policy)
+    facts = {one.node: gather(one) for one in seen.evidence}
     name = node or next(iter(facts))
     if not node and len(facts) > 1 + len(peer):
         raise UsageError(

@@ -38,7 +38,7 @@ def show(
     if limit and inventory is None:
         raise UsageError("`--limit` selects hosts of an inventory", hint="give one with `-i`")
     hosts = load_inventory(inventory, limit=limit) if inventory else None
-    of = policy_for(hosts, policy, origins(hosts, VARIABLE) if hosts else None)
+    of = policy_for(hosts, policy, origins=origins(hosts, VARIABLE) if hosts else None)
     policies = {host.name: of(host.name) for host in hosts} if hosts else {"": of("")}
     found = [row for row in rows(policies) if row.key.startswith(key)]
     if not found:

@@ -1,16 +1,13 @@
 """The doctor's formats: one function each, in one table."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from pdchecks.finding import Status
 from pdchecks.report import Report, report_document
 from pdctl.diagnosis import exit_code
 from pdctl.render.formats import ReportFormat
-
-
-def _json(report: Report, fail_on: Status) -> str:
-    return json.dumps(report_document(report), ensure_ascii=False, indent=2)
 
 
 def _junit(report: Report, fail_on: Status) -> str:
@@ -31,18 +28,25 @@ def _prom(report: Report, fail_on: Status) -> str:
     return prom.render(report)
 
 
-# The table is for people, and goes through the terminal's own printing.
+# The table is for people, and goes through the terminal's own printing; JSON takes more than the report.
 MACHINE: dict[ReportFormat, Callable[[Report, Status], str]] = {
-    ReportFormat.JSON: _json,
     ReportFormat.JUNIT: _junit,
     ReportFormat.NAGIOS: _nagios,
     ReportFormat.PROM: _prom,
 }
 
 
-def text(report: Report, output: ReportFormat, fail_on: Status) -> str:
-    """The report in a machine's format."""
-    return MACHINE[output](report, fail_on)
+def put(
+    report: Report, output: ReportFormat, fail_on: Status, *, verbose: bool, fix: Mapping[str, Any] | None = None
+) -> None:
+    """The report on stdout. fix: what was mended, a key of the JSON document."""
+    if output is ReportFormat.TABLE:
+        show(report, verbose=verbose)
+    elif output is ReportFormat.JSON:
+        made = report_document(report) | ({"fix": fix} if fix else {})
+        print(json.dumps(made, ensure_ascii=False, indent=2))
+    else:
+        print(MACHINE[output](report, fail_on))
 
 
 def show(report: Report, *, verbose: bool) -> None:
@@ -52,14 +56,14 @@ def show(report: Report, *, verbose: bool) -> None:
     print_lines(lambda width: render(report, verbose=verbose, width=width))
 
 
-def print_lines(made: Callable[[int], Iterable[tuple[str, str]]]) -> None:
-    """(line, style) on stdout, in colour where that is a terminal. made: is told the width in columns."""
+def print_lines(made: Callable[[int], Iterable[tuple[str, str]]], *, stderr: bool = False) -> None:
+    """(line, style), in colour where they go to a terminal. made: is told the width in columns."""
     import shutil
 
     from rich.console import Console
     from rich.text import Text
 
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False, soft_wrap=True, stderr=stderr)
     width = max(60, min(120, shutil.get_terminal_size((110, 24)).columns))
     for line, style in made(width):
         console.print(Text(line, style=style))
