@@ -53,6 +53,9 @@ EXPLAINS: tuple[Edge, ...] = (
     Edge("PD-GID-001", "PD-RDMA-002", "packets from that GID never arrive", _LOST, fabric=True),
     *_edges("PD-GID-004", "one side uses an index that is another GID there", "PD-RDMA-001", fabric=True),
     Edge("PD-GID-004", "PD-RDMA-002", "one side uses an index that is another GID there", _LOST, fabric=True),
+    *_edges("PD-GID-002", "the peer has no RoCE v2 GID to answer from", "PD-GID-005", fabric=True),
+    *_edges("PD-GID-005", "there is no way from rail to rail", "PD-RDMA-001", fabric=True),
+    Edge("PD-GID-005", "PD-RDMA-002", "there is no way from rail to rail", _LOST, fabric=True),
     *_edges("PD-SYSCTL-002", "without these settings every rail answers for the others", "PD-ROUTE-002"),
     *_edges("PD-ROUTE-002", "answers come by another rail than the question", "PD-ROUTE-001"),
     *_edges("PD-ROUTE-001", "there is no way from this rail to the peer", "PD-RDMA-001"),
@@ -62,6 +65,12 @@ EXPLAINS: tuple[Edge, ...] = (
     *_edges("PD-FLOW-001", "802.3x pause and PFC exclude each other", "PD-QOS-002", "PD-QOS-004"),
     *_edges("PD-QOS-001", "packets are classified by a field that they do not carry", "PD-QOS-003"),
     *_edges("PD-QOS-002", "without PFC the class drops what it cannot hold", "PD-QOS-003", "PD-QOS-005"),
+    *(
+        edge
+        for cause in ("PD-QOS-001", "PD-QOS-002", "PD-QOS-003", "PD-FLOW-001", "PD-ECN-001", "PD-ECN-002")
+        for edge in _edges(cause, "the other node is set as the policy says", "PD-QOS-008")
+    ),
+    *_edges("PD-QOS-008", "what one end sends as lossless the other does not treat so", "PD-RDMA-003", fabric=True),
     *_edges("PD-QOS-007", "what arrives after the pause finds no room", "PD-QOS-005"),
     *(
         edge
