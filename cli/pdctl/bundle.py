@@ -18,6 +18,7 @@ from typing import IO, Any, cast
 from urllib.parse import quote
 
 from pdchecks.evidence import read_blocks
+from pdchecks.redaction.redactor import Redactor
 from pdctl import __version__
 from pdctl.bundle_manifest import MANIFEST, SCHEMA
 from pdctl.collection import Collected
@@ -34,19 +35,25 @@ def write(
     *,
     interval_s: int,
     seconds: float,
-    redact: Callable[[str], str] | None = None,
+    redactor: Redactor | None = None,
 ) -> None:
-    """site_policy: by node, the values that differ from the shipped policy. redact: applied to every text.
+    """site_policy: by node, the values that differ from the shipped policy. redactor: cleans every text.
 
     The file is new and only its owner may read it. Raises UsageError where it exists, cannot be written, or has a
     suffix that names no format.
     """
-    clean = redact or (lambda text: text)
+    by = platform.node()
+    if redactor is not None:
+        redactor.learn("", [by, *(node.node for node in nodes)])
+        for node in nodes:
+            redactor.learn(f"{node.way}\n{node.text}")
+    clean = redactor or (lambda text: text)
+    call = redactor.node if redactor is not None else clean
     members: list[tuple[str, bytes]] = []
     entries: list[dict[str, Any]] = []
     for node in nodes:
         blocks = read_blocks(node.text)
-        name = clean(node.node)
+        name = call(node.node)
         text = clean(node.text).encode("utf-8", "surrogateescape") if blocks else b""
         file = f"{quote(name, safe='')}/evidence.txt" if blocks else ""
         entries.append(
@@ -70,8 +77,8 @@ def write(
         "collected": datetime.now(UTC).isoformat(timespec="seconds"),
         "seconds": round(seconds, 1),
         "interval_s": interval_s,
-        "by": clean(platform.node()),
-        "redacted": redact is not None,
+        "by": call(by),
+        "redacted": redactor is not None,
         "nodes": entries,
     }
     head = json.dumps(manifest, indent=1, ensure_ascii=False).encode("utf-8", "surrogateescape")

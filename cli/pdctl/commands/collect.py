@@ -35,7 +35,9 @@ def collect(
         raise UsageError(f"`{to}` is there already", hint="name a new file, or remove that one")
 
     import time
+    from secrets import token_bytes
 
+    from pdchecks.redaction.redactor import Redactor
     from pdctl import bundle, collection
     from pdctl.inventory import load_inventory
     from pdctl.policy_source import policy_for, site_values
@@ -51,7 +53,7 @@ def collect(
         lambda node: site_values(policy_of(node)),
         interval_s=interval,
         seconds=time.monotonic() - began,
-        redact=None,
+        redactor=Redactor(token_bytes(32)) if redact else None,
     )
     missing = [node.incomplete for node in nodes if node.incomplete]
     for node, reason, hint in missing:

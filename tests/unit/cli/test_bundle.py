@@ -14,6 +14,7 @@ import zstandard
 
 from pdchecks.finding import Finding, Incomplete
 from pdchecks.policy import Layer, read_layer, resolve
+from pdchecks.redaction.redactor import Redactor
 from pdctl import bundle
 from pdctl.collection import Collected
 from pdctl.content import content_root
@@ -153,3 +154,27 @@ def test_the_command_collects_this_host_and_the_doctor_reads_it_back(tmp_path: P
 def _pdctl(*argv: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pdctl", *argv]
     return subprocess.run(command, capture_output=True, encoding="utf-8", timeout=200, stdin=subprocess.DEVNULL)
+
+
+def test_a_redacted_bundle_gives_the_same_findings_without_the_names(tmp_path: Path) -> None:
+    names = ["athena-1", "hermes-2"]
+    nodes = [Collected(name, f"ssh carol@{name} port 22", HEALTHY, None) for name in names]
+    nodes.append(
+        Collected("zeus-3", "ssh carol@zeus-3 port 22", "", Incomplete("zeus-3", "zeus-3 port 22: refused", ""))
+    )
+    redactor = Redactor(b"k" * 32)
+    path = tmp_path / "x.tar"
+    bundle.write(path, nodes, lambda node: {}, interval_s=0, seconds=1, redactor=redactor)
+    content = path.read_bytes()
+    for word in (
+        *names,
+        "zeus-3",
+        "carol",
+        *(line.split()[1] for line in HEALTHY.splitlines() if "link/ether" in line),
+    ):
+        assert word.encode() not in content
+    source = read_sources([str(path)])
+    assert [each.node for each in source.incomplete] == [redactor("zeus-3")]
+    live = Source(tuple(node.evidence for node in nodes if node.evidence))
+    before = sorted((f.check, f.status, redactor(f.subject.node), redactor(f.subject.object)) for f in _findings(live))
+    assert sorted((f.check, f.status, f.subject.node, f.subject.object) for f in _findings(source)) == before
