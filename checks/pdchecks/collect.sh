@@ -187,6 +187,7 @@ system() {
     # A key that the kernel does not show is grep's line of error.
     look_as 'grep -H . /proc/sys (sysctl keys of the policy)' grep -H . $sysctl_paths
     look_line 'grep -sH . /proc/sys/net/ipv[46]/neigh/*/base_reachable_time_ms'
+    look_line 'grep -nsHE "^ *-?[a-z].*=" /etc/sysctl.conf /etc/sysctl.d/*.conf /run/sysctl.d/*.conf /usr/local/lib/sysctl.d/*.conf /usr/lib/sysctl.d/*.conf'
 }
 
 kernel_modules() {

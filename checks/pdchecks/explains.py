@@ -70,6 +70,11 @@ EXPLAINS: tuple[Edge, ...] = (
         for cause in ("PD-QOS-001", "PD-QOS-002", "PD-QOS-003", "PD-FLOW-001", "PD-ECN-001", "PD-ECN-002")
         for edge in _edges(cause, "the other node is set as the policy says", "PD-QOS-008")
     ),
+    *(
+        edge
+        for cause in ("PD-QOS-001", "PD-QOS-002", "PD-QOS-003")
+        for edge in _edges(cause, "it is a link of that way", "PD-QOS-009")
+    ),
     *_edges("PD-QOS-008", "what one end sends as lossless the other does not treat so", "PD-RDMA-003", fabric=True),
     *_edges("PD-QOS-007", "what arrives after the pause finds no room", "PD-QOS-005"),
     *(
@@ -83,6 +88,8 @@ EXPLAINS: tuple[Edge, ...] = (
     Edge("PD-RDMA-003", "PD-RDMA-002", "the path loses packets, in the end all repetitions of one", _LOST),
     *_edges("PD-ECN-001", "marks that nobody answers slow no sender", "PD-ECN-003", "PD-QOS-004", fabric=True),
     *_edges("PD-ECN-002", "a sender that ignores notifications is stopped by pause", "PD-QOS-004", fabric=True),
+    *_edges("PD-ECN-002", "a sender whose reaction point is off counts none", "PD-ECN-005", fabric=True),
+    *_edges("PD-ECN-005", "a sender that is told nothing is stopped by pause", "PD-QOS-004", fabric=True),
     *_edges("PD-ECN-004", "a switch that does not mark can only pause", "PD-QOS-004", fabric=True),
     *_edges("PD-PCIE-001", "a slow PCIe link makes the receiver push back", "PD-QOS-004", "PD-RDMA-004"),
     *_edges("PD-GDR-001", "the card has no way to GPU memory", "PD-GDR-002"),

@@ -40,6 +40,16 @@ class Sysctl(Fact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SysctlLine(Fact):
+    """A line of a sysctl.d(5) file: what the next boot will set. key: dotted, or a pattern with `*`."""
+
+    path: str
+    line: int
+    key: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Limit(Fact):
     """One resource limit. scope: whose (`this session`, `systemd services`, ...). None: unlimited. memlock in bytes."""
 
