@@ -38,7 +38,7 @@ class _Chain:
 
 
 def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
-    shown = {fact.netdev for kind in (QosTrust, QosDscpMap, QosPfc) for fact in node.all(kind)}
+    shown = {fact.netdev for fact in (*node.all(QosTrust), *node.all(QosDscpMap), *node.all(QosPfc))}
     for netdev in sorted(shown):
         if judged(node, netdev):
             yield _verdict(netdev, _chain(node, netdev, policy), policy)
