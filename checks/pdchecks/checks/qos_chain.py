@@ -38,7 +38,8 @@ class _Chain:
 
 
 def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
-    shown = {fact.netdev for fact in (*node.all(QosTrust), *node.all(QosDscpMap), *node.all(QosPfc))}
+    shown = {fact.netdev for fact in node.all(QosTrust)} | {fact.netdev for fact in node.all(QosPfc)}
+    shown |= {fact.netdev for fact in node.all(QosDscpMap)}
     for netdev in sorted(shown):
         if judged(node, netdev):
             yield _verdict(netdev, _chain(node, netdev, policy), policy)
