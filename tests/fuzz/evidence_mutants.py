@@ -34,7 +34,7 @@ def mutants(seed: int) -> Iterator[Block]:
         base = chance.choice(known)
         if chance.random() < 0.002:
             line = chance.choice(base.output.split("\n") or [""])
-            unit = chance.choice(_UNITS).format(line=line) or "\n"
+            unit = chance.choice(_UNITS).replace("{line}", line) or "\n"
             text = (unit * (_LONG_BYTES // len(unit) + 1))[:_LONG_BYTES]
         else:
             lines = base.output.split("\n")[:80]
