@@ -44,7 +44,7 @@ def parse(block: Block) -> list[Fact] | Unknown:
 
 
 def _claims(block: Block) -> bool:
-    return mentions(block, "ython", "yum") and any(
+    return mentions(block, "ython", "yum", "future feature", "nvalid syntax", "interpreter") and any(
         looks_like(block, shape) for shape in (_TARGET_PYTHON, _NO_PYTHON, _BACKEND)
     )
 
