@@ -13,6 +13,7 @@ never read. A block ends at `=== end`, at the next `=== cmd:`, or with the text.
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 _HEAD = re.compile(r"=== cmd: ?(?P<command>.*)")
 _RC = re.compile(r"=== rc: ?(?P<rc>-?\d{1,10})\s*")
@@ -24,9 +25,11 @@ LONGEST_LINE = 4_000
 _SEPARATORS = re.compile(r"[\s|;&()'\"]+")
 
 
-def words(command: str) -> list[str]:
+@lru_cache(maxsize=4096)
+def words(command: str) -> tuple[str, ...]:
     """The words of a command line, a path in place of a program reduced to the program."""
-    return [word.rsplit("/", 1)[-1] if word.startswith(("/", "./")) else word for word in _SEPARATORS.split(command)]
+    parts = _SEPARATORS.split(command)
+    return tuple(word.rsplit("/", 1)[-1] if word.startswith(("/", "./")) else word for word in parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The facts of one node: every reader's answer to every block it knows."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -9,6 +9,7 @@ from pdchecks.facts.base import Fact
 from pdchecks.unknown import Unknown
 
 F = TypeVar("F", bound=Fact)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +37,23 @@ class NodeFacts:
     collected: bool = False
     commands: tuple[str, ...] = ()
     _by_kind: dict[type[Fact], tuple[Fact, ...]] = field(default_factory=dict, compare=False, repr=False)
+    _derived: dict[object, object] = field(default_factory=dict, compare=False, repr=False)
 
     def all(self, kind: type[F]) -> tuple[F, ...]:
         """Every fact of that kind, in the order of the evidence."""
         if kind not in self._by_kind:
             self._by_kind[kind] = tuple(fact for fact in self.facts if isinstance(fact, kind))
         return self._by_kind[kind]  # type: ignore[return-value]
+
+    def derived(self, rule: Callable[["NodeFacts"], T]) -> T:
+        """What a pure rule makes of the facts, worked out once however many checks ask."""
+        if rule not in self._derived:
+            self._derived[rule] = rule(self)
+        return self._derived[rule]  # type: ignore[return-value]
+
+    def bare(self) -> "NodeFacts":
+        """The same without what was worked out: it travels lighter."""
+        return NodeFacts(self.name, self.facts, self.unread, self.collected, self.commands)
 
     def saw(self, tool: str) -> bool:
         """Whether an output of the named tool was read."""

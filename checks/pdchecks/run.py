@@ -22,27 +22,26 @@ def diagnose(
     evidence: Iterable[Evidence], policy_of: Callable[[str], Policy], checks: Sequence[Check] | None = None
 ) -> list[Finding]:
     """Findings of all nodes. policy_of: by a node's name. checks: the whole registry unless given."""
-    return judge(map(gather, evidence), policy_of, checks)
-
-
-def judge(
-    facts: Iterable[NodeFacts], policy_of: Callable[[str], Policy], checks: Sequence[Check] | None = None
-) -> list[Finding]:
-    """The same from facts that were gathered before."""
     from pdchecks.registry import CHECKS
 
     asked = CHECKS if checks is None else checks
-    nodes = [(node, policy_of(node.name)) for node in facts]
-    findings = [
-        finding
-        for node, policy in nodes
-        for check in asked
-        if isinstance(check, NodeCheck)
-        for finding in _ask_node(check, node, policy)
-    ]
+    nodes = [(node, policy_of(node.name)) for node in map(gather, evidence)]
+    return merged([of_node(node, policy, asked) for node, policy in nodes], nodes, asked)
+
+
+def of_node(node: NodeFacts, policy: Policy, checks: Sequence[Check]) -> list[Finding]:
+    """What the checks of one node say of it."""
+    return [f for check in checks if isinstance(check, NodeCheck) for f in _ask_node(check, node, policy)]
+
+
+def merged(
+    findings: Iterable[Iterable[Finding]], nodes: Sequence[tuple[NodeFacts, Policy]], checks: Sequence[Check]
+) -> list[Finding]:
+    """The nodes' findings and those of the fleet, one for each subject of a check, worst first."""
+    found = [finding for one in findings for finding in one]
     if len(nodes) > 1:
-        findings += [f for check in asked if isinstance(check, FleetCheck) for f in _ask_fleet(check, nodes)]
-    return sorted(_settle(findings), key=_order)
+        found += [f for check in checks if isinstance(check, FleetCheck) for f in _ask_fleet(check, nodes)]
+    return sorted(_settle(found), key=_order)
 
 
 def unrecognised(nodes: Iterable[NodeFacts]) -> list[Unrecognised]:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 
 from pdchecks.check import Check
 from pdchecks.finding import Finding, Incomplete, Status
-from pdchecks.nodefacts import gather
 from pdchecks.policy import Policy
 from pdchecks.registry import CHECKS
 from pdctl.errors import UsageError
@@ -45,11 +44,13 @@ def look(
 
 def examine(seen: Source, policy_of: Callable[[str], Policy], checks: Sequence[Check]) -> list[Finding]:
     """The findings. Blocks that no reader knows are added to what was not recognised."""
-    from pdchecks.run import judge, unrecognised
+    from pdchecks.run import merged, unrecognised
+    from pdctl.many_nodes import judged
 
-    nodes = [gather(evidence) for evidence in seen.evidence]
-    seen.unrecognised += unrecognised(nodes)
-    return judge(nodes, policy_of, checks)
+    told = judged([(evidence, policy_of(evidence.node)) for evidence in seen.evidence], checks)
+    seen.unrecognised += unrecognised(each.facts for each in told)
+    nodes = [(each.facts, policy_of(each.facts.name)) for each in told]
+    return merged([each.findings for each in told], nodes, checks)
 
 
 _MOST_LISTED = 20

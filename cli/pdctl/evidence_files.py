@@ -77,6 +77,18 @@ def read_files(name: str, choose: Callable[[Iterable[str]], Wanted]) -> Iterator
         raise UsageError(f"cannot read `{name}`", detail=str(error)) from error
 
 
+def archives(name: str) -> list[str]:
+    """The archives that lie in a folder, as bundles and captures of a fleet do: each is a name of its own."""
+    return [str(path) for path in sorted(Path(name).iterdir()) if _archived(path)] if Path(name).is_dir() else []
+
+
+def _archived(path: Path) -> bool:
+    try:
+        return not path.is_symlink() and path.is_file() and bounded_tar.is_archive(path)
+    except OSError:
+        return False
+
+
 LINK = "a link or device, not followed"
 _LONG = f"larger than {MAX_FILE_BYTES >> 20} MiB"
 
@@ -90,6 +102,8 @@ def _folder(root: Path, choose: Callable[[Iterable[str]], Wanted]) -> Iterator[F
         if path.is_symlink() or not path.is_file():
             budget.spend(0)
             yield File(label, inner, None, LINK)
+        elif path.parent == root and _archived(path):
+            continue
         elif not wanted(inner):
             budget.spend(0)
             yield File(label, inner, None)

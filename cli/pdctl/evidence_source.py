@@ -11,7 +11,7 @@ from pdchecks.intake.captures import Place, host, place
 from pdchecks.intake.pasted import read_pasted
 from pdctl.bundle_manifest import MANIFEST, Entry, read_manifest
 from pdctl.errors import UsageError
-from pdctl.evidence_files import LINK, File, Wanted, read_files
+from pdctl.evidence_files import LINK, File, Wanted, archives, read_files
 
 _FORMAT = "evidence is blocks of `=== cmd: COMMAND`, `=== rc: N`, the output, `=== end`, or what a terminal showed"
 _INVOKED = "Invoked Command: "
@@ -37,8 +37,9 @@ def read_sources(names: list[str]) -> Source:
     source = Source()
     blocks: dict[str, list[Block]] = {}
     for name in names:
-        for node, found in _Reading(name, source).blocks(read_files(name, _worth_reading)):
-            blocks.setdefault(node, []).extend(found)
+        for each in (name, *archives(name)):
+            for node, found in _Reading(each, source).blocks(read_files(each, _worth_reading)):
+                blocks.setdefault(node, []).extend(found)
     if not blocks and not source.incomplete and not any(each.line for each in source.unrecognised):
         raise UsageError(f"no evidence in {', '.join(f'`{name}`' for name in names)}", hint=_FORMAT)
     source.evidence = tuple(Evidence(node, tuple(found)) for node, found in blocks.items())

@@ -34,6 +34,11 @@ def looks_like(block: Block, shape: re.Pattern[str]) -> bool:
     return shape.search(block.output, 0, SHAPE_WINDOW) is not None
 
 
+def mentions(block: Block, *parts: str) -> bool:
+    """Whether one of the parts stands in the output: a hundredth of what a pattern costs where it does not."""
+    return any(part in block.output for part in parts)
+
+
 def files(block: Block) -> Iterator[str]:
     """Lines `path:value`, however the files were printed: by grep, or by head and tail under `==> path <==`."""
     path = ""
