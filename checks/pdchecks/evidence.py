@@ -109,6 +109,19 @@ def own_blocks(text: str) -> list[Block]:
     ]
 
 
+def print_blocks(blocks: Iterable[Block]) -> str:
+    """The text that `own_blocks` reads back to the same blocks."""
+    lines: list[str] = []
+    for block in blocks:
+        lines.append(f"=== cmd: {block.command}")
+        if block.rc is not None:
+            lines.append(f"=== rc: {block.rc}")
+        # As the collector does it: a line of output must not look like one of ours.
+        lines += [f" {line}" if line.startswith("===") else line for line in block.output.split("\n") if block.output]
+        lines.append("=== end")
+    return "\n".join(lines) + "\n"
+
+
 def _split_node(command: str) -> tuple[str, str]:
     match = _NODE.fullmatch(command)
     return (match["node"], match["command"]) if match else ("", command)

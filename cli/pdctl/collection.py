@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pdchecks.collector import INTERVAL_S, script
-from pdchecks.evidence import Evidence, own_blocks, read_blocks
+from pdchecks.evidence import Evidence, own_blocks, print_blocks, read_blocks
 from pdchecks.finding import Incomplete
 from pdchecks.policy import Policy
+from pdctl.evidence_source import Source
 from pdctl.inventory import Host, Inventory
 from pdctl.reach.fleet import run_everywhere
 from pdctl.reach.local import run_local
@@ -63,6 +64,16 @@ def collect(
             done=_tell if len(inventory) > 1 else lambda outcome: None,
         )
     return [Collected(outcome.node, ways[outcome.node], outcome.output, _incomplete(outcome)) for outcome in outcomes]
+
+
+def from_source(source: Source) -> list[Collected]:
+    """What was collected before, to be kept anew: of each node in the words of `Collected`."""
+    missing = {each.node: each for each in source.incomplete}
+    there = [
+        Collected(each.node, "from files", print_blocks(each.blocks), missing.pop(each.node, None))
+        for each in source.evidence
+    ]
+    return [*there, *(Collected(each.node, "from files", "", each) for each in missing.values())]
 
 
 def _incomplete(outcome: Outcome) -> Incomplete | None:

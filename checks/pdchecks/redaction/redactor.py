@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 
 from pdchecks.redaction.numbers import Numbers
-from pdchecks.redaction.words import COMMON, HOSTS, PRIVATE_KEY, Kind, host, words
+from pdchecks.redaction.words import HOSTS, PRIVATE_KEY, Kind, host, is_common, words
 
 _HEX = "0123456789abcdef"
 _PAIR = "[0-9A-Fa-f]{2}"
@@ -37,7 +37,7 @@ class Redactor:
             self._learn(kind, word)
 
     def _learn(self, kind: Kind, word: str) -> None:
-        if word in self._words or (kind is Kind.HOST and word.lower() in COMMON):
+        if word in self._words or (kind is Kind.HOST and is_common(word)):
             return
         self._counts[kind] = self._counts.get(kind, 0) + 1
         tail = ".invalid" if kind is Kind.DOMAIN else ""
@@ -57,14 +57,14 @@ class Redactor:
     def _place(self, match: re.Match[str]) -> str:
         """A host's name that is also a word of the tools."""
         word = match["word"]
-        if word.lower() not in COMMON or word == "localhost":
+        if not is_common(word) or word == "localhost":
             return match[0]
         begin, end = match.start("word") - match.start(), match.end("word") - match.start()
         return f"{match[0][:begin]}{self.node(word)}{match[0][end:]}"
 
     def node(self, name: str) -> str:
         """A node's own name; one that is a common word too has no other way to its replacement."""
-        return f"node-{self._numbers.letters(name + '....', _HEX)[:4]}" if name.lower() in COMMON else self(name)
+        return f"node-{self._numbers.letters(name + '....', _HEX)[:4]}" if is_common(name) else self(name)
 
     def _token(self, match: re.Match[str]) -> str:
         text = match[0]

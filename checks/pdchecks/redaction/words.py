@@ -34,6 +34,7 @@ HOSTS = tuple(
         rf"^\S{{0,40}}\[[\w.-]{{1,64}}@{_NAME}[^\]\n]{{0,200}}\][#$%]",
         rf"^(?:\([\w.-]{{1,40}}\) ?)?[\w.-]{{1,64}}@{_NAME}:[^#$\n]{{0,200}}[#$] ",
         rf"^Linux {_NAME} \d",
+        rf"^=== cmd: {_NAME}: \S",
         rf"^[ \t]{{0,40}}(?:(?:Static |Transient )?[Hh]ostname|HOSTNAME|SysName)[ \t]{{0,20}}[:=][ \t]{{0,20}}\"?{_NAME}\"?$",
         rf"^{_NAME}:\d{{1,8}}:\d{{1,8}} \[\d{{1,3}}\] ",
         rf"^\[\d{{1,12}}\.\d{{1,9}}\] \[{_NAME}:\d{{1,8}}",
@@ -73,6 +74,12 @@ PRIVATE_KEY = re.compile(
     r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?:(?:\s|\\n){0,8}[A-Za-z0-9+/=]{1,200})*(?:(?:\s|\\n){0,8}-----END [A-Z ]{0,40}-----)?"
 )
 _CSV_SERIAL = re.compile(r"(?:^|, )(?:gpu_)?serial(?:, |$)")
+
+
+def is_common(name: str) -> bool:
+    """Whether a host's name may be something else wherever it does not stand in a host's place."""
+    telling = len(name) > 2 or (len(name) == 2 and name[0].isalpha() and name[1].isdigit())
+    return name.lower() in COMMON or not telling or name.isdecimal()
 
 
 def words(text: str) -> Iterator[tuple[Kind, str]]:

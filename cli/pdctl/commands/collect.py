@@ -12,6 +12,9 @@ def collect(
     inventory: Path | None = typer.Argument(None, metavar="INVENTORY", help="Look at its nodes, over SSH."),
     inventory_option: Path | None = typer.Option(None, "-i", "--inventory", help="The same, as an option."),
     to: Path = typer.Option(..., "--to", metavar="FILE", help="New bundle: FILE.tar.zst, .tar.gz or .tar."),
+    source: list[str] = typer.Option(
+        [], "--from", help="Evidence FILE, DIR or TAR instead of a live look, to keep it anew; `-` is stdin."
+    ),
     limit: str | None = typer.Option(None, "--limit", "-l", help="Only hosts that this Ansible pattern selects."),
     redact: bool = typer.Option(
         False, "--redact", help="Replace names, addresses, serials and secrets, the same everywhere."
@@ -31,6 +34,9 @@ def collect(
     """
     if inventory and inventory_option:
         raise UsageError("give one inventory", hint="`pdctl collect INVENTORY` or `pdctl collect -i INVENTORY`")
+    chosen = inventory or inventory_option
+    if chosen and source:
+        raise UsageError("`--from` reads collected evidence and INVENTORY looks at live nodes", hint="give one of them")
     if to.exists():
         raise UsageError(f"`{to}` is there already", hint="name a new file, or remove that one")
 
@@ -39,14 +45,18 @@ def collect(
 
     from pdchecks.redaction.redactor import Redactor
     from pdctl import bundle, collection
+    from pdctl.evidence_source import Source, read_sources
     from pdctl.inventory import load_inventory
     from pdctl.policy_source import policy_for, site_values
 
-    chosen = inventory or inventory_option
     hosts = load_inventory(chosen, limit=limit) if chosen else None
-    policy_of = policy_for(hosts, policy)
+    kept = read_sources(source) if source else Source()
+    policy_of = policy_for(hosts, policy, kept.policy)
     began = time.monotonic()
-    nodes = collection.collect(hosts, policy_of, connect_s=connect_timeout, deadline_s=timeout, interval_s=interval)
+    if source:
+        nodes = collection.from_source(kept)
+    else:
+        nodes = collection.collect(hosts, policy_of, connect_s=connect_timeout, deadline_s=timeout, interval_s=interval)
     bundle.write(
         to,
         nodes,

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import zstandard
 
+from pdchecks.evidence import own_blocks, print_blocks
 from pdchecks.finding import Finding, Incomplete
 from pdchecks.policy import Layer, read_layer, resolve
 from pdchecks.redaction.redactor import Redactor
@@ -178,3 +179,21 @@ def test_a_redacted_bundle_gives_the_same_findings_without_the_names(tmp_path: P
     live = Source(tuple(node.evidence for node in nodes if node.evidence))
     before = sorted((f.check, f.status, redactor(f.subject.node), redactor(f.subject.object)) for f in _findings(live))
     assert sorted((f.check, f.status, f.subject.node, f.subject.object) for f in _findings(source)) == before
+
+
+def test_what_was_kept_can_be_kept_anew_without_the_names(tmp_path: Path) -> None:
+    down = Collected("zeus-3", "ssh root@zeus-3 port 22", "", Incomplete("zeus-3", "zeus-3 port 22: refused", "see"))
+    whole = _write(tmp_path / "x.tar.zst", [Collected("athena-1", "local", HEALTHY, None), down])
+    made = _pdctl("collect", "--from", str(whole), "--to", str(tmp_path / "y.tar"), "--redact")
+    assert made.returncode == 3, made.stderr
+    assert b"athena" not in (tmp_path / "y.tar").read_bytes()
+    before, after = (read_sources([str(path)]) for path in (whole, tmp_path / "y.tar"))
+    assert sorted((f.check, f.status) for f in _findings(before)) == sorted(
+        (f.check, f.status) for f in _findings(after)
+    )
+    assert [each.hint for each in after.incomplete] == ["see"]
+
+
+def test_blocks_that_are_written_read_back_as_they_were() -> None:
+    blocks = own_blocks(HEALTHY)
+    assert own_blocks(print_blocks(blocks)) == blocks

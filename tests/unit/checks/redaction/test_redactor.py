@@ -72,11 +72,12 @@ def _redact(text: str, key: bytes = b"k" * 32) -> tuple[str, Redactor]:
 
 def _told(findings: list[Finding], redactor: Redactor | None = None) -> list[tuple[str, str, str, str]]:
     clean = redactor or (lambda text: text)
+    call = redactor.node if redactor is not None else clean
     return sorted(
         (
             finding.check,
             finding.status.value,
-            clean(str(finding.subject.node)),
+            call(finding.subject.node),
             # A column counts what stands before it in the line, and that may be a name.
             clean(finding.subject.object).rsplit(":", 1)[0 if finding.topic == "yum.repo-bytes" else -1],
         )
@@ -125,6 +126,15 @@ def test_a_name_that_is_a_word_of_the_tools_takes_no_setting_away() -> None:
     assert redactor.node("vm") != "vm"
     line = "Nov 30 10:00:01 vm kernel: x"
     assert redactor(line) == line.replace("vm", redactor.node("vm"))
+
+
+@pytest.mark.parametrize("name", ["A", "0", "ib", "17"])
+def test_a_name_of_a_letter_is_replaced_only_where_a_name_stands(name: str) -> None:
+    redactor = Redactor(b"k" * 32)
+    redactor.learn(f"=== cmd: {name}: ibstat\n", [name])
+    assert redactor(f"Mtu : 1024[{name}] cat -{name} x") == f"Mtu : 1024[{name}] cat -{name} x"
+    assert redactor(f"=== cmd: {name}: ibstat") == f"=== cmd: {redactor.node(name)}: ibstat"
+    assert redactor.node(name) != name
 
 
 def test_a_redactor_is_quick_on_long_texts() -> None:
