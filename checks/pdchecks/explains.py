@@ -70,11 +70,6 @@ EXPLAINS: tuple[Edge, ...] = (
         for cause in ("PD-QOS-001", "PD-QOS-002", "PD-QOS-003", "PD-FLOW-001", "PD-ECN-001", "PD-ECN-002")
         for edge in _edges(cause, "the other node is set as the policy says", "PD-QOS-008")
     ),
-    *(
-        edge
-        for cause in ("PD-QOS-001", "PD-QOS-002", "PD-QOS-003")
-        for edge in _edges(cause, "it is a link of that way", "PD-QOS-009")
-    ),
     *_edges("PD-QOS-008", "what one end sends as lossless the other does not treat so", "PD-RDMA-003", fabric=True),
     *_edges("PD-QOS-007", "what arrives after the pause finds no room", "PD-QOS-005"),
     *(

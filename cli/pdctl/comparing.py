@@ -6,7 +6,7 @@ from pdchecks.changes import Comparison, compare
 from pdchecks.evidence import Evidence
 from pdchecks.finding import Status
 from pdchecks.nodefacts import gather
-from pdchecks.run import judge
+from pdchecks.run import diagnose
 from pdctl.errors import UsageError
 from pdctl.evidence_source import Source
 from pdctl.exit_codes import ExitCode, worst
@@ -23,10 +23,10 @@ def comparison(before: Source, after: Source, visit: Visit) -> Comparison:
             detail=f"first: {_names(before.evidence)}\nsecond: {_names(after.evidence)}",
             hint="give two sources of the same nodes, or one node each",
         )
-    then, now = ([gather(one) for one in source.evidence] for source in (before, after))
     # One policy for both times: what it expects is not what changed on the nodes.
     policy_of = policy_for(visit.hosts, visit.policy, after.policy or before.policy)
-    found = [judge(nodes, policy_of, visit.checks) for nodes in (then, now)]
+    found = [diagnose(source.evidence, policy_of, visit.checks) for source in (before, after)]
+    then, now = ([gather(one) for one in source.evidence] for source in (before, after))
     return compare(then, now, *found)
 
 

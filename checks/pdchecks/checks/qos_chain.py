@@ -116,8 +116,9 @@ def _verdict(netdev: str, chain: _Chain, policy: Policy) -> Verdict:
     fabric = policy.values.fabric
     so_far = " -> ".join(chain.seen)
     if chain.broken:
+        # The link's own check says how bad that is; this one says which link to mend first.
         return Verdict(
-            Status.WARN,
+            Status.INFO,
             netdev,
             f"the way into priority {fabric.lossless_priority} breaks here: {chain.broken}"
             + (f"; before it: {so_far}" if so_far else ""),

@@ -81,6 +81,13 @@ SHAPES: tuple[Shape, ...] = (
         r"(?P<to>[0-9A-Fa-f.:]{3,45}) (?:from \S+ )?(?:via \S+ )?dev \S{1,32} .{0,80}(?:src|uid) ",
         r"\s",
     ),
+    _shape("uname -srm", r"Linux (?:\S{1,64} )?\d{1,2}\.\d{1,4}\.\d\S{0,80}(?: |$)", r"$^"),
+    _shape("dpkg -l", r"Desired=Unknown/Install/Remove", r"\||\+\+|[a-z]{2} "),
+    _shape(
+        "grep -nH = /etc/sysctl.d/*.conf",
+        r"/(?:etc|run|usr/lib|usr/local/lib)/sysctl\.(?:d/[^\s:]{1,100}\.)?conf:\d{1,6}:",
+        r"grep: ",
+    ),
     _shape("lsmod", r"Module\s+Size\s+Used by", r"\w{2,60}\s+\d{3,12}\s+-?\d"),
     _shape("modprobe -c", r"options [\w-]{2,60} [\w.]{2,60}=", r"options "),
     _shape("sysctl -a", r"(?:net|vm|kernel|fs|dev)\.[\w./-]{2,120} ?= ?\S", r"sysctl: "),

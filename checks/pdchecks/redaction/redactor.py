@@ -9,12 +9,15 @@ from pdchecks.redaction.words import HOSTS, PRIVATE_KEY, Kind, host, is_common, 
 
 _HEX = "0123456789abcdef"
 _PAIR = "[0-9A-Fa-f]{2}"
+# grep prints a file of sysfs and its one line joined by a colon: .../gids/3:0000:0000:...
+_AFTER_FILE = r"(?<=/\d:)|(?<=/\d\d:)|(?<=/\d\d\d:)|(?<=guid:)|(?<=/address:)"
 _TOKEN = re.compile(
     rf"(?P<uuid>(?<![\w-])(?:GPU-|MIG-)?[0-9A-Fa-f]{{8}}(?:-[0-9A-Fa-f]{{4}}){{3}}-[0-9A-Fa-f]{{12}}(?![\w-]))"
     rf"|(?P<ipoib>(?<![\w:])(?:{_PAIR}:){{19}}{_PAIR}(?![\w:]))"
-    rf"|(?P<mac>(?<![\w:-])(?:{_PAIR}(?P<joint>[:-])){_PAIR}(?:(?P=joint){_PAIR}){{4}}(?![\w:-]))"
-    r"|(?P<guid>(?<![\w:])(?:0x[0-9A-Fa-f]{16}|[0-9A-Fa-f]{4}(?::[0-9A-Fa-f]{4}){3})(?![\w:]))"
-    r"|(?P<ipv6>(?<![\w:.])(?:[0-9A-Fa-f]{0,4}:){2,7}(?:(?:\d{1,3}\.){3}\d{1,3}|[0-9A-Fa-f]{0,4})(?![\w:.]|\.\d)(?:/(?P<length6>\d{1,3}))?)"
+    rf"|(?P<mac>(?:(?<![\w:-])|{_AFTER_FILE})(?:{_PAIR}(?P<joint>[:-])){_PAIR}(?:(?P=joint){_PAIR}){{4}}(?![\w:-]))"
+    rf"|(?P<guid>(?:(?<![\w:])|{_AFTER_FILE})(?:0x[0-9A-Fa-f]{{16}}|[0-9A-Fa-f]{{4}}(?::[0-9A-Fa-f]{{4}}){{3}})(?![\w:]))"
+    rf"|(?P<ipv6>(?:(?<![\w:.])|{_AFTER_FILE})"
+    r"(?:[0-9A-Fa-f]{0,4}:){2,7}(?:(?:\d{1,3}\.){3}\d{1,3}|[0-9A-Fa-f]{0,4})(?![\w:.]|\.\d)(?:/(?P<length6>\d{1,3}))?)"
     r"|(?P<ipv4>(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w]|\.\d)(?:/(?P<length4>\d{1,2})(?!\d))?)"
 )
 _OPEN_MACS = re.compile(r"(?:ff[:-]){5}ff|(?:00[:-]){5}00|33[:-]33[:-].*|01[:-]00[:-]5e[:-].*", re.IGNORECASE)

@@ -11,7 +11,18 @@ from pdchecks.nodefacts import gather
 
 DATA = Path(__file__).parents[3] / "data" / "readers"
 # Outputs that say nothing without their command: a bare number, a name, a list of words.
-MUTE = ("cat ", "cma_roce_tos", "modinfo", "ls ", "ping", "ib_write_bw", "dcb app show dev eth1")
+MUTE = (
+    "cat ",
+    "cma_roce_tos",
+    "modinfo",
+    "ls ",
+    "ping",
+    "ib_write_bw",
+    "dcb app show dev eth1",
+    "uname -r",
+    "rpm",
+    "dpkg-query",
+)
 
 
 def _facts(text: str) -> set[str]:

@@ -1,5 +1,6 @@
 """A redacted text holds no name and no secret, and says the same to the doctor."""
 
+from ipaddress import IPv6Address
 from pathlib import Path
 
 import pytest
@@ -135,6 +136,18 @@ def test_a_name_of_a_letter_is_replaced_only_where_a_name_stands(name: str) -> N
     assert redactor(f"Mtu : 1024[{name}] cat -{name} x") == f"Mtu : 1024[{name}] cat -{name} x"
     assert redactor(f"=== cmd: {name}: ibstat") == f"=== cmd: {redactor.node(name)}: ibstat"
     assert redactor.node(name) != name
+
+
+def test_what_grep_joins_to_a_file_of_sysfs_is_replaced_like_the_same_elsewhere() -> None:
+    redactor = Redactor(b"k" * 32)
+    mapped = redactor("198.51.100.7")
+    line = redactor("/sys/class/infiniband/mlx5_0/ports/1/gids/3:0000:0000:0000:0000:0000:ffff:c633:6407")
+    path, gid = line.split(":", 1)
+    assert path == "/sys/class/infiniband/mlx5_0/ports/1/gids/3"
+    assert str(IPv6Address(gid).ipv4_mapped) == mapped
+    for name, value in (("node_guid", "0c42:a103:0012:3456"), ("address", "0c:42:a1:12:34:56")):
+        assert redactor(f"/sys/class/x/{name}:{value}") == f"/sys/class/x/{name}:{redactor(value)}"
+        assert redactor(value) != value
 
 
 def test_a_redactor_is_quick_on_long_texts() -> None:
