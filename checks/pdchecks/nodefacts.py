@@ -68,6 +68,8 @@ class NodeFacts:
 _NO_ANSWER = {127, 126, 124}
 _MARK = "pdctl: "
 _NO_READER = Unknown("no reader knows this command or the shape of its output")
+_NOTHING = Unknown("nothing in this output is of a form that its reader knows")
+_UNKNOWN_FORM = (_NO_READER, _NOTHING)
 
 
 def gather(evidence: Evidence) -> NodeFacts:
@@ -81,11 +83,11 @@ def gather(evidence: Evidence) -> NodeFacts:
             begun, ended = begun or "begin" in block.command, ended or "end" in block.command
             continue
         outcomes = list(_read(block))
-        if not any(isinstance(outcome, Unknown) for outcome in outcomes):
+        if not any(isinstance(outcome, Unknown) and outcome is not _NOTHING for outcome in outcomes):
             commands.append(block.command)
         for outcome in outcomes:
             if isinstance(outcome, Unknown):
-                unread.append(Unread(block.quote(block.output), outcome.reason, outcome is not _NO_READER))
+                unread.append(Unread(block.quote(block.output), outcome.reason, outcome not in _UNKNOWN_FORM))
             else:
                 facts.append(outcome)
     return NodeFacts(evidence.node, tuple(facts), tuple(unread), begun and ended, tuple(commands))
@@ -98,14 +100,18 @@ def _read(block: Block) -> Iterator[Fact | Unknown]:
         yield Unknown(block.output.removeprefix(_MARK).split("\n")[0])
         return
     readers = [reader for reader in READERS if reader.claims(block)]
+    silent = bool(block.output.strip()) and not any(reader.events for reader in readers)
     for reader in readers:
         try:
             answer: Iterable[Fact] | Unknown = reader.parse(block)
         except Exception as error:
             answer = Unknown(f"the reader of {reader.tool} broke on this output: {type(error).__name__}: {error}")
         if isinstance(answer, Unknown):
+            silent = False
             yield answer
         else:
-            yield from answer
-    if not readers:
-        yield _NO_READER
+            for fact in answer:
+                silent = False
+                yield fact
+    if not readers or silent:
+        yield _NOTHING if readers else _NO_READER

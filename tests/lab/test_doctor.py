@@ -32,6 +32,9 @@ class Story:
     after: Ran
     by_the_shipped_policy: Ran
     by_a_stranger: Ran
+    collected: Ran
+    kept: Ran
+    redacted: Ran
 
 
 @pytest.fixture(scope="module")
@@ -43,11 +46,14 @@ def story(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Story:
     after = site.diagnose(site.ini())
     shipped = site.folder / "nothing-of-its-own.yml"
     shipped.write_text("{}\n", encoding="utf-8")
+    collected = site.collect(site.ini(), site.folder / "x.tar.zst")
+    site.collect(site.ini(), site.folder / "y.tar", "--redact")
+    kept, redacted = (site.diagnose_kept(site.folder / name) for name in ("x.tar.zst", "y.tar"))
     plain = site.diagnose(site.ini(), "--policy", str(shipped))
     node.ssh("useradd -m guest && install -d -o guest -m 700 ~guest/.ssh")
     node.ssh("install -o guest -m 600 ~/.ssh/authorized_keys ~guest/.ssh/authorized_keys")
     stranger = site.diagnose(site.ini({"n1": "ansible_user=guest"}))
-    return Story(site, before, provisioned, after, plain, stranger)
+    return Story(site, before, provisioned, after, plain, stranger, collected, kept, redacted)
 
 
 def _statuses(ran: Ran) -> Mapping[tuple[str, str], str]:
@@ -112,3 +118,24 @@ def test_the_policy_of_the_site_is_the_one_that_counts(story: Story) -> None:
     floor = policy()["limits"]["nofile"]
     said = next(f for f in story.before.document["findings"] if f["subject"]["object"] == "nofile of this session")
     assert str(floor) in said["summary"]
+
+
+def test_a_bundle_of_real_nodes_says_what_the_live_look_said(story: Story) -> None:
+    assert story.collected.code == 0, story.collected.stderr
+    assert _statuses(story.kept) == _statuses(story.after)
+    assert {f["subject"]["node"] for f in story.kept.document["findings"]} == {"n1"}
+
+
+def test_a_redacted_bundle_of_real_nodes_says_the_same_without_their_names_and_addresses(story: Story) -> None:
+    assert _statuses(story.redacted) == _statuses(story.after)
+    (node,) = {f["subject"]["node"] for f in story.redacted.document["findings"]}
+    assert node != "n1"
+    content = (story.site.folder / "y.tar").read_bytes()
+    address = story.site.lab.nodes["n1"].address
+    assert address.encode() not in content
+    assert b"n1/" not in content
+    assert all(line.split()[1].encode() not in content for line in _macs(story))
+
+
+def _macs(story: Story) -> list[str]:
+    return [line.strip() for line in story.site.lab.nodes["n1"].ssh("ip link").splitlines() if "link/ether" in line]

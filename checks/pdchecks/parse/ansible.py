@@ -49,4 +49,4 @@ def _claims(block: Block) -> bool:
     )
 
 
-READER = Reader("ansible", _claims, parse)
+READER = Reader("ansible", _claims, parse, events=True)

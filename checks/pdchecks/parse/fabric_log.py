@@ -170,5 +170,8 @@ _NEEDED = (
     "local ",
 )
 READER = Reader(
-    "fabric log", lambda block: mentions(block, *_NEEDED) and _SHAPE.search(block.output) is not None, parse
+    "fabric log",
+    lambda block: mentions(block, *_NEEDED) and _SHAPE.search(block.output) is not None,
+    parse,
+    events=True,
 )

@@ -193,4 +193,4 @@ def _claims(block: Block) -> bool:
     return runs(block, "dmesg", "journalctl", "syslog", "messages", "kern.log") or looks_like(block, _SHAPE)
 
 
-READER = Reader("kernel log", _claims, parse)
+READER = Reader("kernel log", _claims, parse, events=True)

@@ -118,4 +118,4 @@ def _claims(block: Block) -> bool:
     )
 
 
-READER = Reader("limits", _claims, parse)
+READER = Reader("limits", _claims, parse, events=True)

@@ -139,4 +139,4 @@ def _claims(block: Block) -> bool:
     )
 
 
-READER = Reader("messages", _claims, parse)
+READER = Reader("messages", _claims, parse, events=True)

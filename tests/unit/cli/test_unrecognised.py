@@ -43,3 +43,15 @@ def test_a_terminal_is_read_command_by_command() -> None:
     assert code in (0, 1)
     assert {finding["subject"]["node"] for finding in document["findings"]} == {"n7"}  # type: ignore[index]
     assert [each["text"] for each in document["unrecognised"]] == ["uptime -p"]
+
+
+def test_a_known_tools_output_of_an_unknown_form_is_listed_too() -> None:
+    _, document, _ = _doctor("=== cmd: ibstat\n=== rc: 0\nAccess is discontinued.\n=== end\n" + KNOWN)
+    assert [each["text"] for each in document["unrecognised"]] == ["ibstat"]
+
+
+def test_a_log_without_events_and_an_empty_table_are_read() -> None:
+    log = "=== cmd: dmesg\n=== rc: 0\n[    0.000000] Linux version 6.1\n=== end\n"
+    table = "=== cmd: nvidia-smi --query-compute-apps=pid --format=csv\n=== rc: 0\npid\n=== end\n"
+    _, document, _ = _doctor(log + table)
+    assert document["unrecognised"] == []
