@@ -368,6 +368,8 @@ main() {
         session=$bounded
     fi
     block 'pdctl-collect begin' 0 "version 1 epoch $started uid $(id -u) privilege $privilege"
+    # When whoever looks asked, by his own clock: what the clocks of two nodes are compared through.
+    [ -z "${asked-}" ] || block "date +%s   # asked at $asked" 0 "$started"
     # What the session was given is the node's; everything after speaks C, so that readers can read it.
     look locale
     look locale charmap

@@ -7,6 +7,7 @@ from pdchecks.check import Check
 from pdchecks.checks import (
     base_reachable,
     boot_sysctl,
+    clock_pair,
     counters_saturated,
     driver_options,
     driver_probe,
@@ -152,6 +153,7 @@ CHECKS: tuple[Check, ...] = (
     engine_units.CHECK,
     local_deployment.CHECK,
     time_sync.CHECK,
+    clock_pair.CHECK,
     locale_utf8.CHECK,
     locale_messages.CHECK,
     repo_bytes.CHECK,

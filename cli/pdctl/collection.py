@@ -2,6 +2,7 @@
 
 import platform
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -51,19 +52,24 @@ def collect(
     """Of every node of the inventory, in its order, or of this host. interval_s: between two readings of counters."""
     if inventory is None:
         name = platform.node() or "localhost"
-        outcomes = [run_local(name, script(policy_of(name), interval_s), deadline_s)]
+        outcomes = [run_local(name, _asked(script(policy_of(name), interval_s)), deadline_s)]
         ways = {name: "local"}
     else:
         scripts = {host.name: script(policy_of(host.name), interval_s) for host in inventory}
         ways = {host.name: _way(host) for host in inventory}
         outcomes = run_everywhere(
             inventory.hosts,
-            lambda host: scripts[host.name],
+            lambda host: _asked(scripts[host.name]),
             connect_s=connect_s,
             deadline_s=deadline_s,
             done=_tell if len(inventory) > 1 else lambda outcome: None,
         )
     return [Collected(outcome.node, ways[outcome.node], outcome.output, _incomplete(outcome)) for outcome in outcomes]
+
+
+def _asked(script: str) -> str:
+    """The script with the time of this machine, when a node's turn has come."""
+    return f"asked={int(time.time())}\n{script}"
 
 
 def from_source(source: Source) -> list[Collected]:

@@ -241,6 +241,14 @@ class ClockSync(Fact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClockAsked(Fact):
+    """Seconds since 1970 by the node's clock, and by the clock of whoever asked it, a little earlier."""
+
+    node_s: int
+    asked_s: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Environment(Fact):
     """Environment variables of the process that printed them."""
 

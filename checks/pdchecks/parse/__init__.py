@@ -3,6 +3,7 @@
 from pdchecks.parse import (
     ansible,
     carrier,
+    clock_asked,
     dcb,
     deployment,
     deployment_record,
@@ -94,5 +95,6 @@ READERS: tuple[Reader, ...] = (
     deployment.READER,
     deployment_record.READER,
     host.READER,
+    clock_asked.READER,
     uname.READER,
 )
