@@ -59,7 +59,7 @@ def serving(
             server = _Session(user, user_key)
             try:
                 transport.start_server(server=server)
-            except (paramiko.SSHException, EOFError):
+            except (paramiko.SSHException, EOFError, OSError):
                 return
             channel = transport.accept(10)
             if channel is None or not server.asked.wait(10):
