@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pdctl.ansible_env import ansible_environment
+from pdctl.content import sample_inventory
 from pdctl.errors import PdError, UsageError
 from pdctl.exit_codes import ExitCode
 
@@ -73,7 +74,7 @@ def load_inventory(source: Path, *, limit: str | None = None, deadline_s: float 
     """
     if not source.exists():
         raise UsageError(
-            f"no inventory at `{source}`", hint="give an INI or YAML inventory; inventories/sample holds an example"
+            f"no inventory at `{source}`", hint=f"give an INI or YAML inventory; {sample_inventory()} is an example"
         )
     document, warnings = _read(source, limit, deadline_s)
     hosts = _hosts(document, source)

@@ -45,11 +45,13 @@ def list_models(
 @app.command("fetch")
 def fetch(name: str = typer.Argument("", metavar="[NAME]", help="Default: the first one listed.")) -> None:
     """Download and convert a model, or verify the one that is there. Prints its path."""
+    from pdctl import extras
     from pdctl.deploy.models import explained
     from pdctl.paths import cache_dir
     from pdserve import embedded
 
     model = _named(name)
+    extras.require("engine")
     with explained():
         if embedded.present(model, cache_dir()):
             typer.echo("already there; verifying every file", err=True)
