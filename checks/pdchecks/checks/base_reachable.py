@@ -44,7 +44,7 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
 
 
 def _short(fact: Sysctl, milliseconds: int, policy: Policy) -> Verdict:
-    wanted = policy.values.sysctl.get(_POLICY_KEY, policy.values.neighbour.reachable_floor_ms)
+    wanted = policy.values.sysctl.get(_POLICY_KEY) or policy.values.neighbour.reachable_floor_ms
     return Verdict(
         Status.FAIL,
         fact.key,
