@@ -13,11 +13,13 @@ def _topics() -> None:
 @app.command("exit-codes")
 def exit_codes() -> None:
     """What each exit code means."""
-    from pdctl.exit_codes import ExitCode
+    from pdctl.exit_codes import OF_COMMANDS, SEVERAL, ExitCode
 
     for code in ExitCode:
         typer.echo(f"{code.value:>3}  {code.meaning}")
-    typer.echo("\nWhen several apply, the first of 130, 5, 4, 3, 1 wins. `-o nagios` exits 0/1/2/3 as plugins do.")
+    typer.echo(f"\n{SEVERAL}\n")
+    for command, meaning in OF_COMMANDS.items():
+        typer.echo(f"pdctl {command}: {meaning}")
 
 
 @app.command("gpu-kinds")
