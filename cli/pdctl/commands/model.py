@@ -51,10 +51,11 @@ def fetch(name: str = typer.Argument("", metavar="[NAME]", help="Default: the fi
     from pdserve import embedded
 
     model = _named(name)
-    extras.require("engine")
     with explained():
         if embedded.present(model, cache_dir()):
             typer.echo("already there; verifying every file", err=True)
+        else:
+            extras.require("engine")
         directory = embedded.fetch(model, cache_dir(), lambda line: typer.echo(line, err=True))
         embedded.verify(model, cache_dir())
     typer.echo(directory)

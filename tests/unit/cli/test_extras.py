@@ -32,7 +32,10 @@ def without_engine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("without_engine")
 @pytest.mark.parametrize("argv", [["demo"], ["up"], ["model", "fetch"]])
-def test_without_the_engine_the_command_ends_before_it_begins(argv: list[str]) -> None:
+def test_without_the_engine_the_command_ends_before_it_begins(
+    argv: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     result = CliRunner().invoke(app, argv)
     error = result.exception
     assert isinstance(error, UsageError)
