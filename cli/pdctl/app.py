@@ -48,7 +48,7 @@ class PanelGroup(TyperGroup):
             command = self.get_command(ctx, name)
             if command is not None and not command.hidden:
                 panel = getattr(command, "rich_help_panel", None)
-                rows[panel if isinstance(panel, str) else "Develop"].append((name, command.get_short_help_str(78)))
+                rows[panel if isinstance(panel, str) else "Develop"].append((name, command.get_short_help_str(120)))
         for panel, entries in rows.items():
             if entries:
                 with formatter.section(panel):
