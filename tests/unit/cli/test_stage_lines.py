@@ -23,7 +23,11 @@ def _on_a_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> str:
             lines = StageLines(stream)
             lines.waiting("reference", LONG, 3.0, 300.0)
             lines.failed("reference", 4.0, LONG)
-        return os.read(keyboard, 4096).decode()
+        shown = b""
+        # The terminal hands over in pieces; only the lasting line ends with a newline.
+        while not shown.endswith(b"\n"):
+            shown += os.read(keyboard, 4096)
+        return shown.decode()
     finally:
         os.close(screen)
         os.close(keyboard)
