@@ -92,9 +92,9 @@ def _note_bad_lines() -> None:
 
     parse = InventoryModule._parse
 
-    def watched(self: Any, *given: Any) -> Any:
+    def watched(self: Any, lines: Any) -> Any:
         try:
-            return parse(self, *given)
+            return parse(self, lines)
         except Exception:
             print(f"{LINE}{self._origin.line_num}", file=sys.stderr)
             raise

@@ -133,11 +133,11 @@ def _doctor(out: TextIO) -> None:
     command = [sys.executable, "-m", "pdctl", "doctor", "-o", "json"]
     try:
         asked = subprocess.run(command, stdout=subprocess.PIPE, encoding="utf-8", timeout=_DOCTOR_DEADLINE_S)
-        lines = findings.brief(json.loads(asked.stdout))
     except subprocess.TimeoutExpired:
         lines = [f"not done after {_DOCTOR_DEADLINE_S:.0f} s"]
-    except ValueError:
-        lines = [f"ended with {asked.returncode} and no findings"]
+    else:
+        # Without findings it has said why on stderr.
+        lines = findings.brief(json.loads(asked.stdout)) if asked.stdout else [f"ended with {asked.returncode}"]
     print("doctor     " + "\n           ".join(lines), file=out, flush=True)
 
 
