@@ -75,8 +75,8 @@ def _silence(check: Check, node: NodeFacts) -> Verdict:
     if check.silence_passes and any(node.saw(tool) for tool in check.tools):
         return Verdict(Status.PASS, "node", f"{check.title}: nothing of it in what was read")
     why = "; ".join(f"{tool}: {' '.join(reason.split())}" for tool, reason in reasons.items() if reason)
-    fault = check.title[0].lower() + check.title[1:] if check.title[1:2].islower() else check.title
-    return Verdict(Status.UNKNOWN, "node", f"not known whether: {fault} ({why or 'no tool shows it here'})")
+    why = why or f"nothing was read of {', '.join(check.tools)}"
+    return Verdict(Status.UNKNOWN, "node", f"not known whether this is so: {check.title} ({why})")
 
 
 def _has(node: NodeFacts, need: Need) -> bool:
