@@ -16,7 +16,7 @@ from pdctl.deploy.spec import DeploymentSpec, RouterSpec
 from pdctl.deploy.state import Record
 from pdctl.errors import PdError
 from pdctl.exit_codes import ExitCode
-from pdctl.render import findings
+from pdctl.render.brief import brief
 from pdctl.render.stages import StageLines
 from pdserve.reference import ReferenceRun, first_difference
 
@@ -137,7 +137,7 @@ def _doctor(out: TextIO) -> None:
         lines = [f"not done after {_DOCTOR_DEADLINE_S:.0f} s"]
     else:
         # Without findings it has said why on stderr.
-        lines = findings.brief(json.loads(asked.stdout)) if asked.stdout else [f"ended with {asked.returncode}"]
+        lines = brief(json.loads(asked.stdout)) if asked.stdout else [f"ended with {asked.returncode}"]
     print("doctor     " + "\n           ".join(lines), file=out, flush=True)
 
 

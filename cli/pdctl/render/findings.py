@@ -2,14 +2,12 @@
 
 import textwrap
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from pdchecks.finding import Finding, Remedy, Status
 
 _STYLE = {Status.FAIL: "bold red", Status.WARN: "yellow", Status.UNKNOWN: "magenta", Status.INFO: "cyan"}
 _QUIET = (Status.PASS,)
-_BRIEF_WIDTH = 90
 
 
 def render(
@@ -77,25 +75,9 @@ def _block(label: str, text: str, width: int) -> Iterator[tuple[str, str]]:
         yield line, ""
 
 
-def brief(document: Mapping[str, Any]) -> list[str]:
-    """A `pdctl.findings` document in a few lines: counts, what fails, and the commands that tell the rest."""
-    counts = Counter(Status(finding["status"]) for finding in document["findings"])
-    failing = [finding for finding in document["findings"] if finding["status"] == Status.FAIL]
-    lines = ["of this host: " + (_counted(counts) or "nothing to judge")]
-    for finding in failing:
-        shown = textwrap.shorten(finding["summary"], _BRIEF_WIDTH, placeholder=" ...")
-        lines.append(f"FAIL  {finding['check']}  {shown}")
-    lines += [f"not reached: {each['node']}: {each['reason']}" for each in document["incomplete"]]
-    return [*lines, "`pdctl doctor` shows all of it with remedies, `pdctl explain ID` explains one"]
-
-
-def _counted(counts: Mapping[Status, int]) -> str:
-    return ", ".join(f"{counts[status]} {status.value}" for status in reversed(Status) if counts.get(status))
-
-
 def _summary(findings: Sequence[Finding], incomplete: Sequence[tuple[str, str]], verbose: bool) -> str:
     counts = Counter(finding.status for finding in findings)
-    parts = [_counted(counts)] if counts else []
+    parts = [f"{counts[status]} {status.value}" for status in reversed(Status) if counts[status]]
     if incomplete:
         parts.insert(0, f"{len(incomplete)} not reached")
     hint = "" if verbose or not counts[Status.PASS] else " (-v shows the passes)"

@@ -2,12 +2,15 @@
 
 from pathlib import Path
 
+from typer.testing import CliRunner
+
 from pdchecks.evidence import by_node, read_blocks
 from pdchecks.finding import Finding, Status, document
 from pdchecks.policy import Policy, read_layer, resolve
 from pdchecks.registry import BY_ID
 from pdchecks.run import diagnose
-from pdctl.render.findings import brief, render
+from pdctl.app import app
+from pdctl.render.brief import brief
 
 ROOT = Path(__file__).parents[3]
 POLICY = resolve([read_layer(ROOT / "roles" / "policy" / "files" / "policy.yml")])
@@ -22,13 +25,13 @@ def _findings(fixture: str) -> list[Finding]:
     return diagnose(by_node(read_blocks(text), "node"), _policy, [BY_ID[fixture.split("/")[0]]])
 
 
-def _shown(fixture: str, width: int = 80) -> list[str]:
-    return [line.strip() for line, _ in render(_findings(fixture), (), verbose=False, width=width)]
+def _shown(fixture: str, columns: int = 110) -> list[str]:
+    argv = ["doctor", "--from", str(ROOT / "tests" / "data" / "checks" / fixture), "--select", fixture.split("/")[0]]
+    return [line.strip() for line in CliRunner().invoke(app, argv, env={"COLUMNS": str(columns)}).stdout.splitlines()]
 
 
 def test_a_fix_that_survives_a_reboot_is_a_file_and_the_other_one_says_that_it_is_lost() -> None:
-    (fixture,) = sorted((ROOT / "tests/data/checks/PD-NEIGH-001").glob("warn-*.txt"))[:1]
-    lines = _shown(f"PD-NEIGH-001/{fixture.name}")
+    lines = _shown("PD-NEIGH-001/warn-kernel-defaults.txt")
     recorded = [line for line in lines if line.startswith("echo 'net.ipv4.neigh.default.gc_thresh")]
     assert len(recorded) == 3 and all(line.endswith(">> /etc/sysctl.d/90-pdctl.conf") for line in recorded)
     assert "sysctl -p /etc/sysctl.d/90-pdctl.conf" in lines
@@ -37,8 +40,7 @@ def test_a_fix_that_survives_a_reboot_is_a_file_and_the_other_one_says_that_it_i
 
 
 def test_a_command_is_never_broken_into_lines() -> None:
-    (fixture,) = sorted((ROOT / "tests/data/checks/PD-NEIGH-001").glob("warn-*.txt"))[:1]
-    lines = _shown(f"PD-NEIGH-001/{fixture.name}", width=40)
+    lines = _shown("PD-NEIGH-001/warn-kernel-defaults.txt", columns=60)
     assert any(line.startswith("echo ") and line.endswith(".conf") for line in lines)
 
 
