@@ -52,7 +52,8 @@ def test_a_memory_limit_without_rdma_is_information_with_its_reason() -> None:
 
 def test_a_summary_in_short_has_the_counts_the_failures_and_the_commands_for_the_rest() -> None:
     findings = _findings("PD-LIMIT-001/fail-64k-session.txt") + _findings("PD-LIMIT-001/pass-unlimited.txt")
-    lines = brief(document(findings, [("n2", "no route to host")]))
+    report = {**document(findings), "incomplete": [{"node": "n2", "reason": "no route to host"}]}
+    lines = brief(report)
     assert lines[0].startswith("of this host: 1 fail") and "pass" in lines[0]
     assert lines[1].startswith("FAIL  PD-LIMIT-001  ") and len(lines[1]) < 120
     assert "no route to host" in lines[2] and "`pdctl doctor`" in lines[-1]
