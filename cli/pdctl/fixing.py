@@ -106,9 +106,13 @@ def _run(batch: Batch, inventory: Path, become: bool, connect_s: float) -> ExitC
         connect_timeout_s=int(connect_s),
     )
     with progress() as watch:
-        report = provision(options, watch)
+        report = provision(options, watch, warn=_warn)
     print(text(report, diff=False), file=sys.stderr, flush=True)
     return report.exit_code
+
+
+def _warn(text: str) -> None:
+    print(f"warning: {text}", file=sys.stderr, flush=True)
 
 
 @contextmanager
