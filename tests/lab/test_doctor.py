@@ -69,8 +69,6 @@ def test_nothing_is_left_out(story: Story) -> None:
     "subject",
     [
         ("locale.utf8", "node's locale"),
-        ("limits.memlock", "memlock of this session"),
-        ("limits.memlock", "memlock of systemd services"),
         ("limits.nofile", "nofile of this session"),
         ("limits.nofile", "nofile of systemd services"),
         ("sysctl.buffers", "net.ipv4.tcp_rmem"),
@@ -86,6 +84,12 @@ def test_what_provision_converges_moves_to_pass(story: Story, subject: tuple[str
     assert story.provisioned.code == 0, story.provisioned.stderr
     assert _statuses(story.before)[subject] in BAD
     assert _statuses(story.after)[subject] == "pass"
+
+
+@pytest.mark.parametrize("whose", ["this session", "systemd services"])
+def test_locked_memory_is_told_and_no_fault_where_no_device_needs_it(story: Story, whose: str) -> None:
+    subject = ("limits.memlock", f"memlock of {whose}")
+    assert (_statuses(story.before)[subject], _statuses(story.after)[subject]) == ("info", "pass")
 
 
 def test_a_fail_becomes_exit_code_1_and_goes_away(story: Story) -> None:
