@@ -197,3 +197,13 @@ def test_what_was_kept_can_be_kept_anew_without_the_names(tmp_path: Path) -> Non
 def test_blocks_that_are_written_read_back_as_they_were() -> None:
     blocks = own_blocks(HEALTHY)
     assert own_blocks(print_blocks(blocks)) == blocks
+
+
+def test_a_bundle_may_come_in_by_stdin(tmp_path: Path) -> None:
+    path = _write(tmp_path / "x.tar.zst")
+    command = [sys.executable, "-m", "pdctl", "doctor", "--from", "-", "-o", "json"]
+    ran = subprocess.run(command, input=path.read_bytes(), capture_output=True, timeout=200)
+    document = json.loads(ran.stdout)
+    assert {finding["subject"]["node"] for finding in document["findings"]} == {"n1", "rack 2/n2"}
+    torn = subprocess.run(command, input=path.read_bytes()[:2000], capture_output=True, timeout=200)
+    assert torn.returncode == 2, torn.stderr
