@@ -100,6 +100,17 @@ def test_a_node_cannot_speak_for_another(tmp_path: Path) -> None:
     assert [(evidence.node, evidence.blocks[0].command) for evidence in source.evidence] == [("liar", "n1: ibstat")]
 
 
+@pytest.mark.parametrize("name", ["", "a\x1b[31mb", "x" * 300])
+def test_a_node_of_an_unprintable_name_in_a_manifest_is_left_out(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "x"
+    (folder / "n1").mkdir(parents=True)
+    rows = [{"node": name, "file": "n1/evidence.txt", "reason": "none"}]
+    (folder / "manifest.json").write_text(json.dumps({"schema": "pdctl.bundle/1", "nodes": rows}), encoding="utf-8")
+    (folder / "n1" / "evidence.txt").write_text(HEALTHY, encoding="utf-8")
+    source = read_sources([str(folder)])
+    assert ([evidence.node for evidence in source.evidence], source.incomplete) == (["n1"], [])
+
+
 @pytest.mark.parametrize(
     "manifest", ["[]", "{", '{"schema": "pdctl.bundle/1"}', '{"schema":"pdctl.bundle/1","nodes":[{"node":3},1]}']
 )
