@@ -10,6 +10,7 @@ from pdchecks.finding import Incomplete
 SCHEMA = "pdctl.bundle/1"
 MANIFEST = "manifest.json"
 MAX_MANIFEST_BYTES = 16 << 20
+MAX_NAME = 253
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,8 @@ def read_manifest(data: str) -> tuple[Entry, ...] | None:
 
 
 def _named(row: object) -> bool:
-    return isinstance(row, dict) and isinstance(row.get("node"), str) and bool(row["node"])
+    name = row.get("node") if isinstance(row, dict) else None
+    return isinstance(name, str) and name.isprintable() and 0 < len(name) <= MAX_NAME
 
 
 def _entry(row: Mapping[str, Any]) -> Entry:

@@ -58,10 +58,12 @@ _MOST_LISTED = 20
 
 def tell_unread(seen: Source) -> None:
     """What was given and not read, on stderr. A long list is cut there, and whole in the JSON document."""
-    for source, line, text, lines in seen.unrecognised[:_MOST_LISTED]:
-        where = f"{source}:{line}" if line else source
+    for source, begin, text, lines in seen.unrecognised[:_MOST_LISTED]:
+        where = f"{source}:{begin}" if begin else source
         more = f" ({lines} lines)" if lines > 1 else ""
-        print(f"not recognised: {where}: {text}{more}", file=sys.stderr)
+        line = f"not recognised: {where}: {text}{more}"
+        # What a stranger wrote moves no cursor and rings no bell here.
+        print("".join(letter if letter.isprintable() else "\ufffd" for letter in line), file=sys.stderr)
     if len(seen.unrecognised) > _MOST_LISTED:
         print(f"not recognised: {len(seen.unrecognised) - _MOST_LISTED} more (-o json has all)", file=sys.stderr)
 

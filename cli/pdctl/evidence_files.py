@@ -5,8 +5,9 @@ Links are never followed, names never become paths of this host, and nothing is 
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 from pdctl import bounded_tar
 from pdctl.errors import UsageError
@@ -50,10 +51,7 @@ def read_files(name: str, choose: Callable[[Iterable[str]], Wanted]) -> Iterator
         # Python has no stdin object when the descriptor was closed.
         if sys.stdin is None:
             raise UsageError("`--from -` reads stdin, which is closed", hint="pipe the evidence in, or name a file")
-        data = sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
-        if len(data) > MAX_FILE_BYTES:
-            raise _too_long("stdin")
-        yield File("stdin", "stdin", _text(data), single=True)
+        yield from _stdin(sys.stdin.buffer.read(MAX_FILE_BYTES + 1), choose)
         return
     path = Path(name)
     try:
@@ -75,6 +73,25 @@ def read_files(name: str, choose: Callable[[Iterable[str]], Wanted]) -> Iterator
         raise UsageError(f"`{name}` is too large to read", detail=str(error), hint=_SMALLER) from error
     except bounded_tar.UNREADABLE as error:
         raise UsageError(f"cannot read `{name}`", detail=str(error)) from error
+
+
+def _stdin(data: bytes, choose: Callable[[Iterable[str]], Wanted]) -> Iterator[File]:
+    """Text, or an archive, which is read twice and needs a file of its own for that."""
+    if len(data) > MAX_FILE_BYTES:
+        raise _too_long("stdin")
+    with NamedTemporaryFile() as copy:
+        copy.write(data)
+        copy.flush()
+        if not bounded_tar.is_archive(Path(copy.name)):
+            yield File("stdin", "stdin", _text(data), single=True)
+            return
+        try:
+            for file in _archive(Path(copy.name), choose):
+                yield replace(file, label=f"stdin:{file.path}")
+        except bounded_tar.TooLarge as error:
+            raise UsageError("stdin is too large to read", detail=str(error), hint=_SMALLER) from error
+        except bounded_tar.UNREADABLE as error:
+            raise UsageError("cannot read the archive on stdin", detail=str(error)) from error
 
 
 def archives(name: str) -> list[str]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 
 from pdchecks.redaction.numbers import Numbers
-from pdchecks.redaction.words import HOSTS, PRIVATE_KEY, Kind, host, is_common, words
+from pdchecks.redaction.words import HOSTS, LEVELS, PRIVATE_KEY, SECRETS, Kind, host, is_common, is_no_secret, words
 
 _HEX = "0123456789abcdef"
 _PAIR = "[0-9A-Fa-f]{2}"
@@ -55,15 +55,25 @@ class Redactor:
                 text = re.sub(bounded, lambda match, new=self._words[word]: new, text)  # type: ignore[misc]
         for pattern in HOSTS:
             text = pattern.sub(self._place, text)
+        for pattern in SECRETS:
+            text = pattern.sub(self._secret, text)
         return _TOKEN.sub(self._token, text)
 
     def _place(self, match: re.Match[str]) -> str:
         """A host's name that is also a word of the tools."""
         word = match["word"]
-        if not is_common(word) or word == "localhost":
+        if not is_common(word) or word == "localhost" or word.lower() in LEVELS:
             return match[0]
         begin, end = match.start("word") - match.start(), match.end("word") - match.start()
         return f"{match[0][:begin]}{self.node(word)}{match[0][end:]}"
+
+    def _secret(self, match: re.Match[str]) -> str:
+        """A secret that could be a common word: replaced where it stands, and nowhere else."""
+        word = match["word"]
+        if is_no_secret(word):
+            return match[0]
+        begin, end = match.start("word") - match.start(), match.end("word") - match.start()
+        return f"{match[0][:begin]}{Kind.SECRET}-{self._numbers.letters(word, _HEX)[:6]}{match[0][end:]}"
 
     def node(self, name: str) -> str:
         """A node's own name; one that is a common word too has no other way to its replacement."""

@@ -24,6 +24,8 @@ COMMON = frozenset(
     ubuntu unknown up user vm warning worker
     """.split()  # noqa: SIM905
 )
+# Where a log without a host's name has its level.
+LEVELS = frozenset(["trace", "debug", "info", "notice", "warn", "warning", "error", "critical", "fatal", "panic"])
 _NAME = r"(?P<word>[A-Za-z0-9](?:[\w.-]{0,251}[A-Za-z0-9])?)"
 _STAMP = r"(?:[A-Z][a-z]{2}\s{1,2}\d{1,2} \d\d:\d\d:\d\d|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:[+-]\d\d:?\d\d|Z)?)"
 # Where a host's name stands: syslog, journal, prompts, uname, hostnamectl, NCCL, UCX, /etc/hosts, DNS.
@@ -46,7 +48,17 @@ _DOMAINS = re.compile(
     r"^[ \t]{0,40}(?:search|domain|domain_name)[ \t]{0,4}[:=]?[ \t]{1,20}(?P<word>[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63}){1,8})[ \t]{0,8}$",
     re.MULTILINE,
 )
-_USERS = re.compile(r"(?:/home/|\bssh )(?P<word>[a-z_][\w.-]{1,31})(?=[/@\s:])")
+_USERS = (
+    re.compile(r"(?:/home/|\bssh )(?P<word>[a-z_][\w.-]{1,31})(?=[/@\s:])"),
+    re.compile(
+        r"\b(?:password|publickey|keyboard-interactive\S{0,8}) for (?:invalid user )?(?P<word>[a-z_][\w.-]{1,31}) from "
+    ),
+    re.compile(r"\bsudo(?:\[\d{1,10}\])?:\s{1,12}(?P<word>[a-z_][\w.-]{1,31}) : "),
+    re.compile(
+        r"\b(?P<word>[\w.+-]{1,64}@(?!openssh\.com|libssh\.org)[a-z0-9-]{1,63}(?:\.[a-z0-9-]{2,63}){0,4}\."
+        r"(?!service|target|socket|timer|mount|slice|scope|path|device)[a-z]{2,12})\b"
+    ),
+)
 _NOBODY = frozenset(
     """
     root ubuntu debian ec2-user centos rocky admin nobody lost+found linuxbrew user
@@ -57,17 +69,40 @@ _SERIALS = re.compile(
     r"(?P<word>(?=[A-Za-z_-]{0,63}\d)[A-Za-z0-9][\w-]{5,63})",
     re.IGNORECASE,
 )
-_SECRETS = (
+SECRETS = (
     re.compile(
         r"(?:\b|_)(?:token|secret|passwd|password|passphrase|api[_-]?key|access[_-]?key(?:[_-]?id)?|secret[_-]?key|private[_-]?key|"
-        r"auth[_-]?key|credentials?|become[_-]?pass)\"?'?[ \t]{0,4}[=:][ \t]{0,4}[\"']?(?P<word>[^\s\"',;&]{6,512})",
+        r"auth[_-]?key|credentials?|become[_-]?pass)\"?'?[ \t]{0,4}[=:][ \t]{0,4}[\"']?(?P<word>[^\s\"',;&]{4,512})",
         re.IGNORECASE,
     ),
+    re.compile(r"--?(?:token|secret|pass|password|passphrase|api-key)[ \t]{1,4}(?P<word>[^\s\"'-][^\s\"']{3,511})"),
+    re.compile(r"\b(?:password|passwd)[ \t]{1,4}(?P<word>(?=[^\s\"']{0,60}\d)[^\s\"']{4,512})"),
     re.compile(r"\b(?:Bearer|Basic)\s{1,4}(?P<word>[A-Za-z0-9+/=._~-]{8,2048})"),
     re.compile(r"\b(?P<word>(?:hf_|sk-|ghp_|gho_|github_pat_|glpat-|nvapi-|xox[bp]-|AKIA|ASIA)[A-Za-z0-9_-]{12,255})"),
     re.compile(r"\b(?P<word>eyJ[A-Za-z0-9_-]{10,2048}\.[A-Za-z0-9_-]{4,4096}\.[A-Za-z0-9_-]{4,1024})"),
     re.compile(r"\b(?:ssh-(?:rsa|ed25519|dss)|ecdsa-sha2-\S{1,20}) (?P<word>AAAA[A-Za-z0-9+/=]{20,4096})"),
     re.compile(r"://[^\s:/@]{1,64}:(?P<word>[^\s/@]{1,256})@"),
+)
+_NO_SECRETS = frozenset(
+    [
+        "none",
+        "null",
+        "true",
+        "false",
+        "yes",
+        "no",
+        "on",
+        "off",
+        "unset",
+        "empty",
+        "required",
+        "enabled",
+        "disabled",
+        "optional",
+        "missing",
+        "invalid",
+        "expired",
+    ]
 )
 # Also one that was cut off before its end.
 PRIVATE_KEY = re.compile(
@@ -82,6 +117,15 @@ def is_common(name: str) -> bool:
     return name.lower() in COMMON or not telling or name.isdecimal()
 
 
+def is_no_secret(word: str) -> bool:
+    """What stands in a secret's place and is none."""
+    return (
+        word.lower().rstrip(".)]}:") in _NO_SECRETS
+        or word.isdecimal()
+        or word.startswith((f"{Kind.SECRET}-", "$", "<", "*"))
+    )
+
+
 def words(text: str) -> Iterator[tuple[Kind, str]]:
     """Each with what it is; a host with a domain gives both, and the host alone."""
     for pattern in HOSTS:
@@ -89,23 +133,25 @@ def words(text: str) -> Iterator[tuple[Kind, str]]:
             yield from host(match["word"])
     for match in _DOMAINS.finditer(text):
         yield from _domains(match["word"])
-    for match in _USERS.finditer(text):
-        if match["word"] not in _NOBODY:
-            yield Kind.USER, match["word"]
+    for pattern in _USERS:
+        for match in pattern.finditer(text):
+            if match["word"] not in _NOBODY:
+                yield Kind.USER, match["word"]
     for match in _SERIALS.finditer(text):
         yield Kind.SERIAL, match["word"]
     yield from _csv(text)
-    for pattern in _SECRETS:
+    for pattern in SECRETS:
         for match in pattern.finditer(text):
-            word = match["word"].rstrip(".)]}")
-            if len(word) > 5 and not word.isdecimal():
+            word = match["word"]
+            # Digits among letters, or long: no word that stands elsewhere with another meaning.
+            if not is_no_secret(word) and (len(word) > 15 or (len(word) > 5 and re.search(r"\d", word))):
                 yield Kind.SECRET, word
 
 
 def host(name: str) -> Iterator[tuple[Kind, str]]:
     """What a host's name teaches."""
     first, _, domain = name.partition(".")
-    if re.fullmatch(r"[\d.]+", name):
+    if re.fullmatch(r"[\d.]+", name) or name.lower() in LEVELS:
         return
     yield Kind.HOST, first
     yield from _domains(domain)

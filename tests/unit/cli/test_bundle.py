@@ -100,6 +100,17 @@ def test_a_node_cannot_speak_for_another(tmp_path: Path) -> None:
     assert [(evidence.node, evidence.blocks[0].command) for evidence in source.evidence] == [("liar", "n1: ibstat")]
 
 
+@pytest.mark.parametrize("name", ["", "a\x1b[31mb", "x" * 300])
+def test_a_node_of_an_unprintable_name_in_a_manifest_is_left_out(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "x"
+    (folder / "n1").mkdir(parents=True)
+    rows = [{"node": name, "file": "n1/evidence.txt", "reason": "none"}]
+    (folder / "manifest.json").write_text(json.dumps({"schema": "pdctl.bundle/1", "nodes": rows}), encoding="utf-8")
+    (folder / "n1" / "evidence.txt").write_text(HEALTHY, encoding="utf-8")
+    source = read_sources([str(folder)])
+    assert ([evidence.node for evidence in source.evidence], source.incomplete) == (["n1"], [])
+
+
 @pytest.mark.parametrize(
     "manifest", ["[]", "{", '{"schema": "pdctl.bundle/1"}', '{"schema":"pdctl.bundle/1","nodes":[{"node":3},1]}']
 )
@@ -197,3 +208,13 @@ def test_what_was_kept_can_be_kept_anew_without_the_names(tmp_path: Path) -> Non
 def test_blocks_that_are_written_read_back_as_they_were() -> None:
     blocks = own_blocks(HEALTHY)
     assert own_blocks(print_blocks(blocks)) == blocks
+
+
+def test_a_bundle_may_come_in_by_stdin(tmp_path: Path) -> None:
+    path = _write(tmp_path / "x.tar.zst")
+    command = [sys.executable, "-m", "pdctl", "doctor", "--from", "-", "-o", "json"]
+    ran = subprocess.run(command, input=path.read_bytes(), capture_output=True, timeout=200)
+    document = json.loads(ran.stdout)
+    assert {finding["subject"]["node"] for finding in document["findings"]} == {"n1", "rack 2/n2"}
+    torn = subprocess.run(command, input=path.read_bytes()[:2000], capture_output=True, timeout=200)
+    assert torn.returncode == 2, torn.stderr

@@ -189,6 +189,7 @@ def test_the_shell_lines_of_the_documentation_write_evidence(tmp_path: Path) -> 
 
 def test_the_file_of_the_documentation_is_evidence(tmp_path: Path) -> None:
     page = (Path(__file__).parents[3] / "docs" / "evidence.md").read_text(encoding="utf-8")
-    (tmp_path / "node-7.txt").write_text(page.partition("```\n")[2].partition("```")[0], encoding="utf-8")
+    shown = page.partition("## A file of it")[2].partition("```\n")[2].partition("```")[0]
+    (tmp_path / "node-7.txt").write_text(shown, encoding="utf-8")
     (evidence,) = read_sources([str(tmp_path / "node-7.txt")]).evidence
     assert [(block.command, block.rc) for block in evidence.blocks] == [("ibstat", 0), ("cat /proc/self/limits", 0)]

@@ -55,3 +55,9 @@ def test_a_log_without_events_and_an_empty_table_are_read() -> None:
     table = "=== cmd: nvidia-smi --query-compute-apps=pid --format=csv\n=== rc: 0\npid\n=== end\n"
     _, document, _ = _doctor(log + table)
     assert document["unrecognised"] == []
+
+
+def test_what_a_stranger_wrote_is_shown_without_its_control_characters() -> None:
+    _, document, stderr = _doctor("hello \x07 there\n")
+    assert stderr == "not recognised: stdin:1: hello \ufffd there\n"
+    assert document["unrecognised"]

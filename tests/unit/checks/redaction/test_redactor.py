@@ -158,3 +158,39 @@ def test_a_redactor_is_quick_on_long_texts() -> None:
         began = time.monotonic()
         _redact(text)
         assert time.monotonic() - began < 5, unit
+
+
+@pytest.mark.parametrize(
+    ("line", "secret"),
+    [
+        ("AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG", "wJalrXUtnFEMI"),
+        ('"password": "hunter"', "hunter"),
+        ("run --token abc123def", "abc123def"),
+        ("machine x login y password tr0ub4dor", "tr0ub4dor"),
+        ("ansible_become_password: swordfish", "swordfish"),
+        ("mail to carol.smith@corp.example.com now", "carol.smith"),
+        ("Nov 30 10:00:00 n1 sudo[4]:    carol : TTY=pts/0", "carol"),
+    ],
+)
+def test_a_secret_is_known_by_where_it_stands(line: str, secret: str) -> None:
+    assert secret not in _redact(line)[0]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "sudo: a password is required",
+        "token: none",
+        "2026-11-30 10:00:00,123 ERROR nixl: Failed to register memory",
+        "max_tokens=4096",
+        "secret: true",
+        "password: $PASSWORD",
+    ],
+)
+def test_words_of_the_tools_stay(line: str) -> None:
+    assert _redact(line)[0] == line
+
+
+def test_a_weak_secret_takes_no_word_away_elsewhere() -> None:
+    text, _ = _redact("password: state\nlink mlx5_0/1 state ACTIVE")
+    assert text.endswith("link mlx5_0/1 state ACTIVE")
