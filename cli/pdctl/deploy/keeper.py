@@ -18,8 +18,6 @@ Probe = Callable[[], Awaitable[str | None]]
 """Asks the unit how it is: None for ready, otherwise why not. Returns within a few seconds, never raises."""
 
 _POLL_S = 0.15
-# Of answer_within_s: how often a ready unit is asked, so that one that is silent for a moment is no dead one.
-_PROBE_SHARE = 0.1
 
 
 class UnitBroken(Exception):
@@ -31,7 +29,10 @@ class NotReadyInTime(UnitBroken):
 
 
 class Keeper:
-    """status is changed in place; on_change is called after each change, on_ready when the unit has become ready."""
+    """status is changed in place; on_change is called after each change, on_ready when the unit has become ready.
+
+    A ready unit is asked every ask_every_s; one that has not answered well for answer_within_s is ended.
+    """
 
     def __init__(
         self,
@@ -40,6 +41,7 @@ class Keeper:
         policy: RestartPolicy,
         *,
         ready_within_s: float,
+        ask_every_s: float,
         answer_within_s: float,
         on_change: Callable[[], None],
         on_ready: Callable[[], None] = lambda: None,
@@ -49,6 +51,7 @@ class Keeper:
         self._probe = probe
         self._policy = policy
         self._ready_within_s = ready_within_s
+        self._ask_every_s = ask_every_s
         self._answer_within_s = answer_within_s
         self._on_change = on_change
         self._on_ready = on_ready
@@ -121,7 +124,7 @@ class Keeper:
         assert self._ended is not None
         answered = time.monotonic()
         while True:
-            await asyncio.wait([self._ended], timeout=self._answer_within_s * _PROBE_SHARE)
+            await asyncio.wait([self._ended], timeout=self._ask_every_s)
             if self._ended.done():
                 return ended(self._ended.result())
             reason = await self._probe()

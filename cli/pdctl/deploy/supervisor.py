@@ -25,6 +25,7 @@ from pdctl.deploy.watch import Watch
 from pdserve import filelock
 from pdserve.secret_file import SecretFile
 
+_ASK_EVERY_S = 2.0
 # A health call that is not answered costs five seconds, so this is three or four of them. The answer does not depend on
 # what a unit computes. It is less than a request's usual deadline: a stream of a frozen decode can still be resumed.
 _ANSWER_WITHIN_S = 20.0
@@ -78,6 +79,7 @@ class Supervisor:
             lambda: probe(url),
             self._record.restart,
             ready_within_s=self._record.timeout_s,
+            ask_every_s=_ASK_EVERY_S,
             answer_within_s=_ANSWER_WITHIN_S,
             on_change=self._watch.judge,
             on_ready=self._watch.recheck,
