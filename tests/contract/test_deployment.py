@@ -11,49 +11,15 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import httpx
 import psutil
 import pytest
+from tests.contract.operator import LONG_S, Operator
 
 from pdctl.deploy import process
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
-
-LONG_S = 240
-
-
-class Operator:
-    """Somebody with a shell: runs pdctl with a state directory of its own and the cache of this user."""
-
-    def __init__(self, state: Path) -> None:
-        self.state = state
-        self.environment = {**os.environ, "XDG_STATE_HOME": str(state)}
-
-    def pdctl(self, *arguments: str, timeout: float = LONG_S) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "pdctl", *arguments]
-        return subprocess.run(
-            command, env=self.environment, cwd=self.state, capture_output=True, encoding="utf-8", timeout=timeout
-        )
-
-    def status(self) -> dict[str, Any]:
-        document: dict[str, Any] = json.loads(self.pdctl("status", "-o", "json").stdout)
-        return document
-
-    def pid(self, role: str) -> int:
-        return int(next(unit["pid"] for unit in self.status()["units"] if unit["role"] == role))
-
-    def run_mark(self) -> str:
-        record = self.state / "pdctl" / "deployments" / "local" / "record.json"
-        return str(json.loads(record.read_text(encoding="utf-8"))["run"])
-
-    def wait_for(self, phase: str, within_s: float = 120.0) -> dict[str, Any]:
-        deadline = time.monotonic() + within_s
-        while (document := self.status())["phase"] != phase:
-            assert time.monotonic() < deadline, f"still {document['phase']}: {document['reason']}"
-            time.sleep(0.3)
-        return document
 
 
 @pytest.fixture

@@ -20,7 +20,6 @@ pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
 # A reader notices a pause of a second.
 LONGEST_GAP_S = 1.0
-DEADLINE_S = 30.0
 
 
 def wait_for(what: Callable[[], bool], seconds: float = 30.0) -> None:
@@ -82,53 +81,6 @@ def test_a_byte_altered_in_flight_is_refused_by_name_and_the_answer_is_still_rig
         assert cluster.complete(expected.prompt, 4)["pdctl"]["path"] == "split", (
             "the connection was given up for one frame"
         )
-
-
-def test_prefill_killed_in_a_long_prompt_costs_neither_that_answer_nor_anyone_elses_pace(
-    standing: Cluster, reference_tokens: ReferenceTokens
-) -> None:
-    expected, bystander = reference_tokens.named("length 513"), reference_tokens.named("length 15")
-    (prefill,) = standing.prefill
-    running = Stream()
-    streaming = in_background(lambda: running.read(standing, bystander.prompt, 400, ignore_eos=True))
-    wait_for(lambda: len(running.times) > 3)
-    asked = time.monotonic()
-    answering = in_background(lambda: standing.complete(expected.prompt, MAX_TOKENS))
-    wait_for(lambda: bool(httpx.get(f"{prefill.url}/health", trust_env=False).json()["busy"]))
-    prefill.kill()
-    answer = answering.result(timeout=120)
-    assert isinstance(answer, dict)
-    assert time.monotonic() - asked < DEADLINE_S
-    assert differs(expected, answer["choices"][0]["token_ids"]) is None
-    assert answer["pdctl"]["path"] == "recompute"
-    streaming.result(timeout=120)
-    assert running.error is None and len(running.token_ids) == 400
-    assert running.longest_gap < LONGEST_GAP_S
-    prefill.start()
-    prefill.wait_healthy()
-    again = standing.complete(expected.prompt, MAX_TOKENS)
-    assert again["pdctl"]["path"] == "split"
-    assert differs(expected, again["choices"][0]["token_ids"]) is None
-
-
-def test_decode_killed_mid_stream_is_resumed_with_the_same_tokens(
-    standing: Cluster, reference_tokens: ReferenceTokens
-) -> None:
-    prompt = reference_tokens.named("length 100").prompt
-    sampling = {"temperature": 0.8, "seed": 3, "ignore_eos": True, "timeout_s": 60.0}
-    (decode,) = standing.decode
-    undisturbed = standing.tokens(prompt, 60, **sampling)
-    running = Stream()
-    streaming = in_background(lambda: running.read(standing, prompt, 60, **sampling))
-    wait_for(lambda: len(running.times) > 20)
-    decode.kill()
-    decode.start()
-    streaming.result(timeout=120)
-    assert running.error is None and running.finish_reason == "length"
-    assert running.token_ids == undisturbed
-    assert running.figures is not None and running.figures["resumed"] >= 1
-    decode.wait_healthy()
-    assert standing.tokens(prompt, 60, **sampling) == undisturbed
 
 
 def test_decode_that_stays_away_is_a_clear_error_at_the_deadline(
