@@ -283,6 +283,7 @@ def test_a_start_that_takes_too_long_names_what_it_waited_for(operator: Operator
     done = operator.pdctl("up", "--port", "0", "--timeout", "0.5")
     assert done.returncode == 4
     assert re.search(r"waited 0\.\d s for|was not ready after", done.stderr), done.stderr
+    assert "it was to be ready within 0.5 s: `--timeout SECONDS`" in done.stderr
     assert process.carrying(operator.run_mark()) == []
 
 
@@ -299,6 +300,25 @@ def test_an_interrupted_up_stops_what_it_started(operator: Operator) -> None:
         assert len(process.carrying(mark)) >= 4
         up.send_signal(signal.SIGINT)
         rest = up.stderr.read()
+    assert up.returncode == 130 and "has been stopped" in rest
+    assert process.carrying(mark) == []
+    assert operator.status()["phase"] == "absent"
+
+
+def test_down_ends_an_up_that_is_still_at_work(operator: Operator) -> None:
+    command = [sys.executable, "-m", "pdctl", "up", "--port", "0"]
+    with subprocess.Popen(
+        command, env=operator.environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, encoding="utf-8"
+    ) as up:
+        assert up.stderr is not None
+        for line in up.stderr:
+            if "processes" in line:
+                break
+        mark = operator.run_mark()
+        down = operator.pdctl("down")
+        rest = up.stderr.read()
+    assert down.returncode == 0, down.stderr
+    assert f"stopped `pdctl up` pid {up.pid}" in down.stdout and "to stop" in down.stderr
     assert up.returncode == 130 and "has been stopped" in rest
     assert process.carrying(mark) == []
     assert operator.status()["phase"] == "absent"

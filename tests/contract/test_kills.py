@@ -1,7 +1,7 @@
 """`kill -9` of an engine at work: what a client sees of it, and how soon the engine is back.
 
-The bounds are absolute. Where they are about pace, a machine that is slow by itself is held to its own: how long the
-model took to load, as the engine logs it, and the pace of a stream before the kill, both in the same run.
+The bounds are absolute on a machine that has nothing else to do. One that is busy is held to what it can do, as measured
+in the same run: how long the model took to load, and what share of a core the engine got that did the streaming.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
+import psutil
 import pytest
 from tests.contract.operator import Operator
 from tests.engine.cluster import Stream
@@ -29,13 +31,12 @@ pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
 # A request's own, unless it asks for another.
 DEADLINE_S = 30.0
-# What a stream on a living engine may notice of a kill, or this many times its usual pace where that is more.
+# What a stream on a living engine may notice of a kill.
 GAP_S = 1.0
-GAP_PACES = 5
 # A killed engine is back after this and its model load.
 BACK_S = 10.0
-# A machine that takes longer to load the model is one on which a request may meet its deadline.
-SLOW_LOAD_S = DEADLINE_S / 2
+# A machine that takes longer to load the model may take longer than the deadline to compute a long prompt twice.
+SLOW_LOAD_S = DEADLINE_S / 3
 
 
 @dataclass
@@ -67,11 +68,26 @@ class Deployment:
         except httpx.HTTPError:
             return False
 
+    def events(self, log: str, **fields: Any) -> list[dict[str, Any]]:
+        """Lines of a log that have these fields."""
+        lines = (self.operator.root / "logs" / f"{log}.log").read_text(encoding="utf-8").splitlines()
+        events = [json.loads(line) for line in lines if line.startswith("{")]
+        return [event for event in events if all(event.get(name) == value for name, value in fields.items())]
+
+    def wait_for_event(self, log: str, since: float, **fields: Any) -> dict[str, Any]:
+        """The first one with these fields after `since` (Unix seconds)."""
+        found: list[dict[str, Any]] = []
+
+        def look() -> bool:
+            found.extend(event for event in self.events(log, **fields) if event["ts"] >= since)
+            return bool(found)
+
+        wait_for(look)
+        return found[0]
+
     def load_seconds(self, role: str) -> list[float]:
         """Of each process of that role so far."""
-        lines = (self.operator.root / "logs" / f"{role}.log").read_text(encoding="utf-8").splitlines()
-        events = [json.loads(line) for line in lines if line.startswith("{")]
-        return [event["load_s"] for event in events if event["event"] == "ready"]
+        return [event["load_s"] for event in self.events(role, event="ready")]
 
     def stream(self, into: Stream, prompt: list[int], max_tokens: int, **parameters: Any) -> Stream:
         return into.read_from(self.endpoint, self.model, prompt, max_tokens, **parameters)
@@ -120,13 +136,30 @@ def wait_for(what: Callable[[], bool], seconds: float = 60.0) -> None:
         time.sleep(0.05)
 
 
+@contextmanager
+def share_of_a_core(pid: int) -> Iterator[Callable[[], float]]:
+    """What the process, which always has something to compute, got of one core in the block; 1 on an idle machine."""
+    process, share = psutil.Process(pid), [1.0]
+
+    def spent() -> float:
+        times = process.cpu_times()
+        return float(times.user + times.system)
+
+    began, before = time.monotonic(), spent()
+    yield lambda: share[0]
+    share[0] = min(1.0, (spent() - before) / (time.monotonic() - began))
+
+
 def assert_back_in_time(role: str, back: Back) -> None:
     print(f"{role}: ready again {back.seconds:.1f} s after the kill, of which {back.load_s:.1f} s are the model load")
     assert back.seconds <= BACK_S + back.load_s
 
 
-def assert_a_clear_error_in_time(stream: Stream, seconds: float) -> None:
+def assert_a_clear_error_in_time(stream: Stream, since: float) -> None:
+    """since: `time.monotonic()` of its last token, or of its request."""
     assert stream.error is not None
+    seconds = stream.ended - since
+    print(f"a clear error {seconds:.1f} s after the last token: {stream.error['message']}")
     assert stream.error["code"] == "deadline" and "timeout_s" in stream.error["message"], stream.error
     assert seconds <= DEADLINE_S + 5.0
 
@@ -142,9 +175,9 @@ def test_prefill_killed_in_a_long_prompt_costs_neither_that_answer_nor_anyone_el
         asked = time.monotonic()
         answering = threads.submit(deployment.stream, answer, long.prompt, MAX_TOKENS)
         wait_for(lambda: any(one["state"] == "receiving" for one in deployment.call("decode", "/v1/ledger")["held"]))
-        back = deployment.kill("prefill")
-        answering.result(DEADLINE_S + 30.0)
-        seconds = time.monotonic() - asked
+        with share_of_a_core(deployment.operator.pid("decode")) as share:
+            back = deployment.kill("prefill")
+            answering.result(DEADLINE_S + 30.0)
     finally:
         running.left.set()
     streaming.result(60.0)
@@ -152,14 +185,17 @@ def test_prefill_killed_in_a_long_prompt_costs_neither_that_answer_nor_anyone_el
     pace = statistics.median(running.gaps(before=back.killed))
     gap = max(running.gaps(after=back.killed))
     print(f"a running stream: {pace:.3f} s a token before the kill, longest gap after it {gap:.3f} s")
-    assert gap <= max(GAP_S, GAP_PACES * pace)
+    print(f"decode had {share():.2f} of a core meanwhile")
+    assert gap <= GAP_S / share()
     assert_back_in_time("prefill", back)
     if answer.error is not None and back.is_slow:
-        assert_a_clear_error_in_time(answer, seconds)
+        assert_a_clear_error_in_time(answer, asked)
     else:
         assert answer.error is None, answer.error
-        print(f"the prompt of {len(long.prompt)} tokens was answered, {seconds:.1f} s after it was asked")
-        assert seconds <= DEADLINE_S
+        assert answer.figures is not None
+        path, first = answer.figures["path"], answer.figures["ttft_seconds"]
+        print(f"the prompt of {len(long.prompt)} tokens: first token after {first:.1f} s, by `{path}`")
+        assert first <= DEADLINE_S
         assert differs(long, answer.token_ids) is None
     following = deployment.stream(Stream(), short.prompt, MAX_TOKENS)
     assert following.figures is not None and following.figures["path"] == "split"
@@ -179,8 +215,8 @@ def test_decode_killed_mid_stream_is_resumed_with_the_same_tokens_inside_the_dea
     back = deployment.kill("decode")
     streaming.result(DEADLINE_S + 60.0)
     assert_back_in_time("decode", back)
-    if running.error is not None and back.is_slow:
-        assert_a_clear_error_in_time(running, back.seconds)
+    if running.error is not None and back.seconds > DEADLINE_S - 5.0:
+        assert_a_clear_error_in_time(running, running.times[-1])
         assert running.token_ids == undisturbed[: len(running.token_ids)]
     else:
         assert running.error is None, running.error
@@ -191,3 +227,31 @@ def test_decode_killed_mid_stream_is_resumed_with_the_same_tokens_inside_the_dea
         assert running.figures is not None and running.figures["resumed"] == 1
     following = deployment.stream(Stream(), prompt, 120, **sampling)
     assert following.error is None and following.token_ids == undisturbed
+
+
+def test_a_frozen_decode_is_shown_and_left_alone_within_ten_seconds_and_its_stream_goes_on_when_it_wakes(
+    deployment: Deployment, reference_tokens: ReferenceTokens, threads: ThreadPoolExecutor
+) -> None:
+    deployment.operator.wait_for("ready")
+    prompt = reference_tokens.named("length 15").prompt
+    parameters: dict[str, Any] = {"ignore_eos": True, "timeout_s": 120.0}
+    undisturbed = deployment.stream(Stream(), prompt, 60, **parameters).token_ids
+    running, pid = Stream(), deployment.operator.pid("decode")
+    streaming = threads.submit(deployment.stream, running, prompt, 60, **parameters)
+    wait_for(lambda: len(running.times) > 10)
+    frozen = time.time()
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        shown = deployment.wait_for_event("supervisor", frozen, event="unit", role="decode", state="not-answering")
+        silent = deployment.wait_for_event("router", frozen, event="peer_silent", peer="d0")
+        status = deployment.operator.status()
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    print(f"shown after {shown['ts'] - frozen:.1f} s, not chosen any more after {silent['ts'] - frozen:.1f} s")
+    assert max(shown["ts"], silent["ts"]) - frozen <= 10.0
+    assert status["phase"] == "degraded" and "decode not answering" in status["reason"]
+    streaming.result(180.0)
+    assert running.error is None and running.token_ids == undisturbed
+    assert running.figures is not None and running.figures["resumed"] == 1
+    after = deployment.operator.wait_for("ready")
+    assert next(unit["pid"] for unit in after["units"] if unit["role"] == "decode") == pid

@@ -190,13 +190,17 @@ class Cluster:
 
 @dataclass
 class Stream:
-    """What a streamed answer gave, and when. times: `time.monotonic()` of each chunk with tokens. left: its client goes."""
+    """What a streamed answer gave, and when. times, ended: `time.monotonic()`, of each chunk with tokens and of the end.
+
+    left: set it, and its client goes.
+    """
 
     token_ids: list[int] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
     error: dict[str, Any] | None = None
     finish_reason: str | None = None
     figures: dict[str, Any] | None = None
+    ended: float = 0.0
     left: threading.Event = field(default_factory=threading.Event)
 
     @property
@@ -226,11 +230,14 @@ class Stream:
         }
         url = f"{endpoint}/completions"
         with httpx.stream("POST", url, json=body, timeout=120, trust_env=False) as response:
-            for line in response.iter_lines():
+            if response.status_code != 200:
+                self.error = json.loads(response.read())["error"]
+            for line in response.iter_lines() if self.error is None else ():
                 if self.left.is_set():
                     break
                 if line.startswith("data: ") and line != "data: [DONE]":
                     self._take(json.loads(line.removeprefix("data: ")))
+        self.ended = time.monotonic()
         return self
 
     def _take(self, chunk: dict[str, Any]) -> None:

@@ -103,7 +103,7 @@ class Answer:
 
 
 def api_error(failure: GenerationFailed) -> ApiError:
-    longer = f". To wait longer, send `timeout_s` (seconds) in the body or the header `{TIMEOUT_HEADER}`"
+    longer = f"; to wait longer, send `timeout_s` (seconds) in the body or the header `{TIMEOUT_HEADER}`"
     hint = longer if failure.code == "deadline" else ""
     return ApiError(failure.status, f"{failure}{hint}", code=failure.code)
 
