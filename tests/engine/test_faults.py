@@ -175,15 +175,19 @@ def test_with_two_of_each_the_survivor_of_a_pool_takes_over(
             answer = cluster.complete(prompt, 100, ignore_eos=True)
             assert answer["choices"][0]["token_ids"] == alone
             assert (answer["pdctl"]["path"], answer["pdctl"]["prefill"]) == ("split", "p1")
-        running = Stream()
-        streaming = in_background(lambda: running.read(cluster, prompt, 100, ignore_eos=True))
-        wait_for(lambda: len(running.times) > 5)
-        busy = next(node for node in cluster.decode if httpx.get(f"{node.url}/health", trust_env=False).json()["busy"])
-        busy.kill()
-        streaming.result(timeout=60)
-        assert running.token_ids == alone and running.error is None
-        assert running.figures is not None and running.figures["decode"] != busy.name
-        assert running.longest_gap < LONGEST_GAP_S
+        # One stream on each decode: the first moves, and the other does not notice.
+        streams = [Stream(), Stream()]
+        streaming = [in_background(lambda one=one: one.read(cluster, prompt, 100, ignore_eos=True)) for one in streams]
+        wait_for(lambda: all(len(one.times) > 5 for one in streams))
+        killed, survivor = cluster.decode
+        killed.kill()
+        for each in streaming:
+            each.result(timeout=60)
+        for one in streams:
+            assert one.token_ids == alone and one.error is None
+            assert one.figures is not None and one.figures["decode"] == survivor.name
+            assert one.longest_gap < LONGEST_GAP_S
+        assert sorted(one.figures["resumed"] for one in streams if one.figures) == [0, 1]
 
 
 def test_a_process_that_is_told_to_stop_while_it_loads_ends_with_code_0(model_directory: Path, directory: Path) -> None:
