@@ -166,18 +166,23 @@ def test_with_two_of_each_the_survivor_of_a_pool_takes_over(
     directory: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     model = make_model(tmp_path_factory.mktemp("tiny"))
-    prompt = list(range(2, 100))
+    config = json.loads((model / "config.json").read_text(encoding="utf-8"))
+    # Long enough that a stream still runs when its decode is killed.
+    (model / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 2048}), encoding="utf-8")
+    prompt, length = list(range(2, 100)), 1000
     with Cluster(model, directory, prefills=2, decodes=2) as cluster:
         cluster.start()
-        alone = cluster.tokens(prompt, 100, ignore_eos=True)
+        alone = cluster.tokens(prompt, length, ignore_eos=True)
         cluster.prefill[0].kill()
         for _ in range(4):
             answer = cluster.complete(prompt, 100, ignore_eos=True)
-            assert answer["choices"][0]["token_ids"] == alone
+            assert answer["choices"][0]["token_ids"] == alone[:100]
             assert (answer["pdctl"]["path"], answer["pdctl"]["prefill"]) == ("split", "p1")
         # One stream on each decode: the first moves, and the other does not notice.
         streams = [Stream(), Stream()]
-        streaming = [in_background(lambda one=one: one.read(cluster, prompt, 100, ignore_eos=True)) for one in streams]
+        streaming = [
+            in_background(lambda one=one: one.read(cluster, prompt, length, ignore_eos=True)) for one in streams
+        ]
         wait_for(lambda: all(len(one.times) > 5 for one in streams))
         killed, survivor = cluster.decode
         killed.kill()
