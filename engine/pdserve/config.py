@@ -10,6 +10,8 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from pdwire import Conversion
+
 SecurityName = Literal["authenticated", "encrypted"]
 DTypeName = Literal["float32", "bfloat16", "float16"]
 
@@ -87,7 +89,20 @@ class _Process(_Strict):
         return self
 
 
-class PrefillConfig(_Process):
+class _Engine(_Process):
+    """kv_rounding: let KV of another 16- or 32-bit dtype be rounded to decode's. What loses nothing needs no leave. The
+    same on both sides, because each refuses what it does not expect.
+    """
+
+    kv_rounding: bool = False
+
+    @property
+    def can(self) -> frozenset[Conversion]:
+        """What decode converts when the KV comes (pdserve.landing)."""
+        return frozenset({Conversion.DTYPE, Conversion.ROUNDING} if self.kv_rounding else {Conversion.DTYPE})
+
+
+class PrefillConfig(_Engine):
     """chunk_tokens: prompt tokens computed, and pushed per layer, at a time."""
 
     role: Literal["prefill"] = "prefill"
@@ -99,7 +114,7 @@ class PrefillConfig(_Process):
         return (self.listen,)
 
 
-class DecodeConfig(_Process):
+class DecodeConfig(_Engine):
     """kv_listen: where prefill pushes KV. kv_memory_bytes: size of the paged cache, both K and V, all layers.
 
     max_running: requests that hold blocks. max_waiting: requests that wait for blocks; more are refused.

@@ -49,7 +49,9 @@ class DecodeServer:
         self._config = config
         secret = SecretFile.open(config.secret_file)
         security = TransportSecurity.of(config.security, secret)
-        self._transport = TRANSPORTS[config.kv_listen.transport](security) if transport is None else transport
+        self._transport = (
+            TRANSPORTS[config.kv_listen.transport](security, config.can) if transport is None else transport
+        )
         self._listener: KvListener | None = None
         self._sink: CapturingSink | None = None
         self._metrics = DecodeMetrics()
@@ -102,7 +104,7 @@ class DecodeServer:
             capacity_tokens=cache.capacity_tokens,
             transports=(self._transport.name,),
         )
-        receiver = KvReceiver(cache)
+        receiver = KvReceiver(cache, can=config.can)
         self._sink = sink = CapturingSink(receiver)
         self._listener = self._transport.listen(config.kv_listen.host, config.kv_listen.port, record, sink)
         engine = DecodeEngine(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 
 from pdserve.coverage import Coverage
@@ -19,7 +19,7 @@ from pdserve.kv_cache import BlockTable, KvCache
 from pdserve.landing import Landing, landing_for
 from pdserve.transport.base import KvRefused
 from pdserve.transport.segment import Segment
-from pdwire import FirstToken, LayerFrame, LocalProtocolError, Places
+from pdwire import Conversion, FirstToken, LayerFrame, LocalProtocolError, Places, dtype_conversion
 
 
 @dataclass
@@ -56,10 +56,11 @@ class Reservation:
 
 
 class KvReceiver:
-    """Implements LendingSink (transport/base.py) over a KvCache. Thread-safe."""
+    """Implements LendingSink (transport/base.py) over a KvCache. can: of the connections that write here. Thread-safe."""
 
-    def __init__(self, cache: KvCache, landing: Landing | None = None) -> None:
+    def __init__(self, cache: KvCache, landing: Landing | None = None, *, can: Set[Conversion] = frozenset()) -> None:
         self._cache = cache
+        self._can = can
         self._landing = landing_for(cache) if landing is None else landing
         self._lock = threading.Lock()
         self._reservations: dict[bytes, Reservation] = {}
@@ -205,8 +206,10 @@ class KvReceiver:
     def _check(self, frame: LayerFrame, reservation: Reservation) -> None:
         """Names the field, both values and whose they are; the sender's side is the one to change."""
         shape = self._cache.shape
+        have, stored = frame.dtype, self._cache.dtype
+        if have is not stored and dtype_conversion(have, stored, self._can) is None:
+            raise KvRefused(f"{frame}: dtype is {have.label} in the frame, {stored.label} in decode's cache")
         for name, got, want in (
-            ("dtype", frame.dtype.label, self._cache.dtype.label),
             ("kv_heads", frame.kv_heads, shape.kv_heads),
             ("head_dim", frame.head_dim, shape.head_dim),
         ):

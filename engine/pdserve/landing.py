@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from pdserve.kv_cache import BlockTable, KvCache
-from pdserve.tensors import byte_array, byte_view
+from pdserve.tensors import byte_array, byte_view, torch_dtype
 from pdwire import LayerFrame
 
 if TYPE_CHECKING:
@@ -32,27 +32,32 @@ def landing_for(cache: KvCache) -> Landing:
 
 
 class DirectLanding:
-    """The views are the cache's own memory."""
+    """The views are the cache's own memory, but for frames of another dtype than the cache's: those are staged."""
 
     def __init__(self, cache: KvCache) -> None:
+        self._dtype = cache.dtype
+        self._staged = StagedLanding(cache)
         # [layers, 2, slots, bytes of a slot], over the whole cache.
         self._bytes = byte_array(cache.tensor.flatten(3))
 
     def views(self, table: BlockTable, frame: LayerFrame) -> Sequence[memoryview]:
+        if frame.dtype is not self._dtype:
+            return self._staged.views(table, frame)
         planes = self._bytes[frame.layer]
         return [planes[which, slot : slot + count].data.cast("B") for which, slot, count in _targets(table, frame)]
 
     def land(self, table: BlockTable, frame: LayerFrame) -> None:
-        pass
+        if frame.dtype is not self._dtype:
+            self._staged.land(table, frame)
 
     def forget(self, frame: LayerFrame) -> None:
-        pass
+        self._staged.forget(frame)
 
 
 class StagedLanding:
-    """A host buffer per frame on its way, copied to the device once it has verified.
+    """A host buffer per frame on its way, copied to the device once it has verified; converted there to the cache's dtype.
 
-    At most one a request at a time.
+    At most one a request at a time. Widening is exact; narrowing rounds to nearest, ties to even, as `convert.cast`.
     """
 
     def __init__(self, cache: KvCache) -> None:
@@ -62,9 +67,13 @@ class StagedLanding:
     def views(self, table: BlockTable, frame: LayerFrame) -> Sequence[memoryview]:
         import torch
 
-        cache = self._cache
         buffer = torch.empty(
-            2, frame.count, frame.kv_heads, frame.head_dim, dtype=cache.tensor.dtype, pin_memory=cache.tensor.is_cuda
+            2,
+            frame.count,
+            frame.kv_heads,
+            frame.head_dim,
+            dtype=torch_dtype(frame.dtype),
+            pin_memory=self._cache.tensor.is_cuda,
         )
         self._buffers[frame.request] = buffer
         return [byte_view(buffer)]

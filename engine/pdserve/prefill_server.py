@@ -41,7 +41,7 @@ class PrefillServer:
         secret = SecretFile.open(config.secret_file)
         self._transport: Connects
         if transport is None:
-            self._transport = by_scheme = ByScheme(TransportSecurity.of(config.security, secret))
+            self._transport = by_scheme = ByScheme(TransportSecurity.of(config.security, secret), config.can)
             self._transports = by_scheme.names
         else:
             self._transport, self._transports = transport, (transport.name,)

@@ -12,7 +12,7 @@ from pdchecks.pair.fields import PairField
 from pdchecks.pair.side import Resolved, Side
 from pdchecks.pair.vllm_faults import side_fault
 from pdchecks.unknown import Unknown
-from pdwire import UNPACKED, ByteOrder, DType, Layout, LocalProtocolError
+from pdwire import UNPACKED, ByteOrder, Conversion, DType, Layout, LocalProtocolError
 from pdwire.kvmodel import KvModel, read_kv_model
 
 DEFAULT_DTYPE = "float32"
@@ -54,7 +54,16 @@ def resolve_bundled(side: Side) -> Resolved:
             "capacity_tokens": Unknown("the engine sizes its cache when it starts"),
         },
         faults=tuple(_faults(side, kv)),
+        can=frozenset({Conversion.DTYPE, Conversion.ROUNDING} if _rounds(side) else {Conversion.DTYPE}),
     )
+
+
+def _rounds(side: Side) -> bool:
+    """As pdserve.config: what loses nothing needs no leave."""
+    text = side.options.get("kv-rounding", "false")
+    if text not in ("true", "false"):
+        raise DescriptionError(f"--kv-rounding must be true or false: {text!r}")
+    return text == "true"
 
 
 def _backend(side: Side) -> str | Unknown:

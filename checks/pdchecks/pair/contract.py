@@ -60,7 +60,7 @@ def contract_fields(
         known -= {"tp_size"}
     ours, theirs = _record(prefill, decode), _record(decode, prefill)
     judged: dict[str, list[PairField]] = {}
-    for one in verdict(ours, theirs, fields=known).fields:
+    for one in verdict(ours, theirs, can=prefill.can & decode.can, fields=known).fields:
         name = one.field.split(".")[0]
         judged.setdefault(name, []).append(from_wire(one, notices.get(name, Notice.REFUSED)))
     lines: list[PairField] = []

@@ -40,6 +40,9 @@ class LendingSession(Session):
         super().cut()
 
     def _greeted(self) -> None:
+        ours, peer = self._endpoint.connection.record, self._endpoint.connection.peer
+        if peer is not None and peer.record.dtype is not ours.dtype:
+            self._lender = None  # it is converted here, so prefill cannot write it to its place
         self._stream.lend(None if self._lender is None else self._lender.segment)
 
     def _place(self, incoming: Incoming) -> Sequence[memoryview] | None:

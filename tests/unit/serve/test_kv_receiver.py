@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
@@ -15,13 +15,14 @@ import torch
 
 from pdserve.architecture import Architecture
 from pdserve.block_pool import Run
+from pdserve.convert import cast
 from pdserve.kv_cache import BlockTable, KvCache
 from pdserve.kv_receiver import KvReceiver, Reservation
 from pdserve.landing import DirectLanding, Landing, StagedLanding
-from pdserve.tensors import byte_view
+from pdserve.tensors import byte_array, byte_view, torch_dtype
 from pdserve.transport.base import KvRefused
 from pdserve.transport.segment import Segment
-from pdwire import DType, FirstToken, LayerFrame, frames
+from pdwire import Conversion, DType, FirstToken, LayerFrame, frames
 
 LAYERS, HEADS, DIM, BLOCK, BLOCKS = 3, 2, 8, 4, 12
 SHAPE = Architecture("llama", LAYERS, 4, HEADS, DIM, 100, 64, {}, frozenset())
@@ -30,11 +31,15 @@ Settled = list[Reservation]
 
 
 def make(
-    dtype: DType = DType.FLOAT32, landing: Callable[[KvCache], Landing] = DirectLanding, *, shared: bool = False
+    dtype: DType = DType.FLOAT32,
+    landing: Callable[[KvCache], Landing] = DirectLanding,
+    *,
+    shared: bool = False,
+    can: Set[Conversion] = frozenset(),
 ) -> tuple[KvReceiver, KvCache]:
     block_bytes = BLOCK * SHAPE.kv_bytes_per_token(dtype.itemsize)
     cache = KvCache(SHAPE, dtype, "cpu", block_tokens=BLOCK, memory_bytes=BLOCKS * block_bytes, shared=shared)
-    return KvReceiver(cache, landing(cache)), cache
+    return KvReceiver(cache, landing(cache), can=can), cache
 
 
 def frame(layer: int, first: int, count: int, request: bytes = ONE, **changed: Any) -> LayerFrame:
@@ -83,6 +88,32 @@ def test_frames_land_in_their_slots_across_scattered_blocks(landing: type[Direct
     for layer in range(LAYERS):
         for which in (0, 1):
             assert torch.equal(cache.read(layer, which, spans), sent[layer, which])
+
+
+@pytest.mark.parametrize("landing", [DirectLanding, StagedLanding])
+@pytest.mark.parametrize(
+    ("have", "want", "can"),
+    [
+        (DType.BFLOAT16, DType.FLOAT32, Conversion.DTYPE),
+        (DType.FLOAT16, DType.FLOAT32, Conversion.DTYPE),
+        (DType.FLOAT32, DType.BFLOAT16, Conversion.ROUNDING),
+        (DType.FLOAT32, DType.FLOAT16, Conversion.ROUNDING),
+        (DType.FLOAT16, DType.BFLOAT16, Conversion.ROUNDING),
+        (DType.BFLOAT16, DType.FLOAT16, Conversion.ROUNDING),
+    ],
+)
+def test_kv_of_another_dtype_lands_as_the_conversion_library_says(
+    landing: type[DirectLanding], have: DType, want: DType, can: Conversion
+) -> None:
+    receiver, cache = make(want, landing, can={can})
+    reservation = receiver.reserve(ONE, 18, 20, lambda _: None)
+    assert reservation is not None
+    sent = (torch.randn(2, 18, HEADS, DIM) * 100).to(torch_dtype(have))
+    send(receiver, frame(1, 0, 18, dtype=have), sent)
+    expected = cast(byte_array(sent), have, want).view("u1")
+    for which in (0, 1):
+        landed = byte_array(cache.read(1, which, reservation.table.spans(0, 18)).contiguous())
+        assert (landed.reshape(-1) == expected[which].reshape(-1)).all()
 
 
 def test_the_end_is_refused_while_something_is_missing_and_names_it() -> None:

@@ -357,7 +357,7 @@ def test_both_sides_reach_the_same_verdict_and_may_not_go_on() -> None:
 
 
 def test_what_decode_can_convert_comes_in_the_form_that_prefill_computed() -> None:
-    can = frozenset({Conversion.DTYPE})
+    can = frozenset({Conversion.ROUNDING})
     prefill = Connection(Role.PREFILL, PREFILL, can=can)
     decode = Connection(Role.DECODE, replace(DECODE, dtype=DType.BFLOAT16), can=can)
     deliver(decode, wire_bytes(prefill, prefill.hello))

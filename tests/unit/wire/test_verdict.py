@@ -108,8 +108,9 @@ def test_a_dtype_is_convertible_only_where_the_engine_can_and_exact_only_where_i
 ) -> None:
     prefill, decode = replace(PREFILL, dtype=have), replace(DECODE, dtype=want)
     assert not verdict(prefill, decode).ok
-    result = verdict(prefill, decode, can={Conversion.DTYPE})
+    result = verdict(prefill, decode, can={Conversion.DTYPE, Conversion.ROUNDING})
     assert result.ok and result.exact is exact
+    assert verdict(prefill, decode, can={Conversion.DTYPE}).ok is exact
 
 
 def test_a_quantised_dtype_is_not_converted_without_its_scales() -> None:
