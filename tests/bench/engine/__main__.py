@@ -116,7 +116,7 @@ class Theirs:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="scripts/bench-engine", description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(prog="scripts/bench-engine", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=5, help="of which the median is taken")
     parser.add_argument("--tokens", type=int, default=64, help="of each streamed answer")
     parser.add_argument("--model", type=Path, default=DEFAULT.directory(user_cache_path("pdctl")))
@@ -126,10 +126,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory, Cluster(options.model, Path(directory)) as cluster:
         cluster.start()
         ours, theirs = Ours(cluster, prompt, options.tokens), Theirs(options.model, prompt, options.tokens)
-        ours.measure(), theirs.measure()  # the first of everything is slower
-        for number in range(options.rounds):
-            rounds.append((ours.measure(), theirs.measure()))
-            print(f"round {number + 1}: {rounds[-1][0]}\n         {rounds[-1][1]}", flush=True)
+        for number in range(options.rounds + 1):
+            measured = ours.measure(), theirs.measure()
+            if not number:
+                continue  # the first of everything is slower
+            rounds.append(measured)
+            print(f"round {number}: {rounds[-1][0]}\n         {rounds[-1][1]}", flush=True)
     print(report(rounds))
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 from collections.abc import AsyncIterator
+from concurrent.futures import Future
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -17,6 +20,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from pdserve import http_server
+from pdserve.http_json import awaited
 from pdserve.http_server import Lifecycle, _serve
 
 HEAD_SECONDS = 0.4
@@ -66,3 +70,22 @@ def test_an_answer_may_take_longer_than_its_head_and_the_next_head_is_bounded_ag
             writer.close()
 
     asyncio.run(asyncio.wait_for(scenario(), 30))
+
+
+def test_work_that_fails_after_its_caller_has_left_leaves_no_traceback_in_the_log() -> None:
+    async def scenario() -> None:
+        complaints: list[dict[str, Any]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
+        work: Future[None] = Future()
+        waiting = asyncio.ensure_future(awaited(work))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        work.set_exception(RuntimeError("the router took the request back"))
+        del work, waiting
+        for _ in range(5):
+            await asyncio.sleep(0)
+        gc.collect()
+        assert complaints == []
+
+    asyncio.run(scenario())
