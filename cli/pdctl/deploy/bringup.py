@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pdctl.deploy import models, plan, ports, process
+from pdctl.deploy import logs, models, plan, ports, process
 from pdctl.deploy.local import LocalSupervisor, Snapshot, Supervisor, promised_ports
 from pdctl.deploy.spec import DeploymentSpec
 from pdctl.deploy.state import Record, Role, StateUnreadable
@@ -250,7 +250,7 @@ def _failure(local: Supervisor, snapshot: Snapshot) -> PdError:
     log = first if first in ("reference", "prefill", "decode", "router") else "supervisor"
     if first == "canary":
         log = "router"
-    words = local.tail(log, 8)
+    words = logs.since(local.tail(log, 8), snapshot.record.created)
     left = _roll_back(local)
     if not left and (lost := _lost_port(snapshot.record, log, words)) is not None:
         return lost
@@ -260,7 +260,7 @@ def _failure(local: Supervisor, snapshot: Snapshot) -> PdError:
         hint = (
             f"it was to be ready within {given}: `--timeout SECONDS` or `timeout_s` in pdctl.yaml gives it more; {hint}"
         )
-    shown = [f"  {line}" for line in words] or ["  (its log is empty)"]
+    shown = [f"  {line}" for line in words] or ["  (it has written nothing)"]
     return PdError(
         f"deployment `{local.name}` did not come up: {reason}",
         detail="\n".join([f"last lines of the {log} log:", *shown, *left]),

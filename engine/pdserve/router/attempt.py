@@ -27,7 +27,7 @@ _PROBE_SHARE = 1 / 6
 _PROBE_AT_LEAST_SECONDS = 1.0
 
 # How often a request looks whether its decode is still heard.
-_LOOK_EVERY_SECONDS = 0.25
+_LOOK_EVERY_SECONDS = 0.5
 # The code of a peer that holds its connections and says nothing.
 SILENT = "silent"
 
