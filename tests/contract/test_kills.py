@@ -244,6 +244,7 @@ def test_a_frozen_decode_is_shown_and_left_alone_within_ten_seconds_and_its_stre
     try:
         shown = deployment.wait_for_event("supervisor", frozen, event="unit", role="decode", state="not-answering")
         silent = deployment.wait_for_event("router", frozen, event="peer_silent", peer="d0")
+        deployment.wait_for_event("router", frozen, event="attempt_failed", blame="decode", code="silent")
         # Not by `pdctl status`: on a busy machine the supervisor's patience is over before a command has begun.
         status = json.loads((deployment.operator.root / "status.json").read_text(encoding="utf-8"))
     finally:

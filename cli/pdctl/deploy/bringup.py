@@ -56,8 +56,8 @@ def stay_up(spec: DeploymentSpec, lines: StageLines, announce: Callable[[str], N
             hint=f"pdctl down --name {spec.name}",
             code=ExitCode.PARTLY,
         )
-    announce(up.record.endpoint + "/v1")
     try:
+        announce(up.record.endpoint + "/v1")
         while (snapshot := local.snapshot()) is not None and snapshot.supervised:
             time.sleep(0.5)
     except KeyboardInterrupt:
