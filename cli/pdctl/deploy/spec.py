@@ -7,6 +7,7 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from pdchecks.wrong_value import wrong_value
 from pdctl.deploy.restart import RestartPolicy
 from pdctl.errors import UsageError
 
@@ -78,7 +79,7 @@ def load(file: Path | None, flags: dict[str, Any]) -> DeploymentSpec:
     try:
         return DeploymentSpec.model_validate(document)
     except ValidationError as error:
-        lines = [f"{'.'.join(str(part) for part in e['loc']) or 'file'}: {e['msg']}" for e in error.errors()]
+        lines = [f"`{'.'.join(map(str, each['loc'])) or 'the file'}` {wrong_value(each)}" for each in error.errors()]
         raise UsageError(
             f"`{source or 'the command line'}` does not describe a deployment", detail="\n".join(lines)
         ) from error
