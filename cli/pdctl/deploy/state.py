@@ -83,10 +83,9 @@ class Record(_Document):
     @property
     def listeners(self) -> list[Listener]:
         """The router first: its port is the one that people choose."""
-        engines = [unit for unit in self.units if unit.role != "router"]
-        address = {unit.role: unit.url.removeprefix("http://").rpartition(":") for unit in engines}
-        own = [Listener(role, host.strip("[]"), int(port)) for role, (host, _, port) in address.items()]
-        return [Listener("router", self.host, self.port), *own, Listener("decode", LOOPBACK, self.kv_port)]
+        router, *engines = sorted(self.units, key=lambda unit: unit.role != "router")
+        own = [Listener(unit.role, *_address(unit.url)) for unit in engines]
+        return [Listener(router.role, self.host, self.port), *own, Listener("decode", LOOPBACK, self.kv_port)]
 
     @property
     def ports(self) -> set[int]:
@@ -95,6 +94,11 @@ class Record(_Document):
     @property
     def endpoint(self) -> str:
         return self.unit("router").url
+
+
+def _address(url: str) -> tuple[str, int]:
+    host, _, port = url.removeprefix("http://").rpartition(":")
+    return host.strip("[]"), int(port)
 
 
 class StageStatus(_Document):
