@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import secrets
 import threading
 import time
@@ -74,6 +75,8 @@ class EngineHost(Generic[E]):
         try:
             began = time.monotonic()
             engine, self._info = self._build()
+            # What has been loaded stays: the collector need not walk through it again and again while tokens are due.
+            gc.freeze()
             self._engine = engine
             log("ready", load_s=round(time.monotonic() - began, 2), **self._info)
         except Exception as error:
