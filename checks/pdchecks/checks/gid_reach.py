@@ -15,29 +15,35 @@ from pdchecks.unknown import Unknown
 
 
 def judge(nodes: Sequence[tuple[NodeFacts, Policy]]) -> Iterator[Verdict]:
-    gids = {node.name: [gid for table in tables(node) for gid in table.gids] for node, _ in nodes}
-    usable = {node.name: [gid for table in tables(node) for gid in table.usable] for node, _ in nodes}
-    for place, (node, _) in enumerate(nodes):
-        for other, _ in nodes[place + 1 :]:
-            if _only_v1(gids[node.name]) and usable[other.name]:
-                yield _versions(node, other, gids[node.name], usable[other.name])
-            elif _only_v1(gids[other.name]) and usable[node.name]:
-                yield _versions(other, node, gids[other.name], usable[node.name])
-            elif usable[node.name] and usable[other.name]:
-                yield from _ways(node, other, usable[node.name], usable[other.name])
+    first, *others = [_Rails(node) for node, _ in nodes]
+    # Against the first alone: of many nodes, all pairs are too many to look at and to read.
+    for other in others:
+        if first.only_v1 and other.usable:
+            yield _versions(first, other)
+        elif other.only_v1 and first.usable:
+            yield _versions(other, first)
+        elif first.usable and other.usable:
+            yield from _ways(first, other)
 
 
-def _only_v1(gids: Sequence[Gid]) -> bool:
-    return bool(gids) and all(gid.version == 1 for gid in gids)
+class _Rails:
+    """A node and its GIDs: all, and those that RoCE v2 can use."""
+
+    def __init__(self, node: NodeFacts) -> None:
+        self.node = node
+        self.name = node.name
+        self.all = [gid for table in tables(node) for gid in table.gids]
+        self.usable = [gid for table in tables(node) for gid in table.usable]
+        self.only_v1 = bool(self.all) and all(gid.version == 1 for gid in self.all)
 
 
-def _versions(old: NodeFacts, new: NodeFacts, v1: Sequence[Gid], v2: Sequence[Gid]) -> Verdict:
+def _versions(old: _Rails, new: _Rails) -> Verdict:
     return Verdict(
         Status.FAIL,
         "RoCE version",
         f"{old.name} has GIDs of RoCE v1 only, {new.name} uses RoCE v2",
         "RoCE v1 is an Ethernet protocol and v2 is UDP: the two do not understand each other's packets.",
-        (v1[0].quote, v2[0].quote),
+        (old.all[0].quote, new.usable[0].quote),
         (f"show_gids   # on {old.name} and on {new.name}",),
         Remedy(
             "Let the devices of both nodes use RoCE v2: a routable IPv4 address on the interface, and v2 as the "
@@ -50,13 +56,14 @@ def _versions(old: NodeFacts, new: NodeFacts, v1: Sequence[Gid], v2: Sequence[Gi
     )
 
 
-def _ways(node: NodeFacts, other: NodeFacts, here: Sequence[Gid], there: Sequence[Gid]) -> Iterator[Verdict]:
-    for source, target, gids in ((node, other, there), (other, node, here)):
+def _ways(one: _Rails, other: _Rails) -> Iterator[Verdict]:
+    for source, target in ((one, other), (other, one)):
+        gids = target.usable
         addresses = [gid.ipv4 for gid in gids if gid.ipv4]
-        exits = {address: _exit(source, address) for address in addresses}
+        exits = {address: _exit(source.node, address) for address in addresses}
         if not addresses or None in exits.values():
             continue
-        rails = sorted({name for name in exits.values() if name and _is_rail(source, name)})
+        rails = sorted({name for name in exits.values() if name and _is_rail(source.node, name)})
         object_ = f"way to the rails of {target.name}"
         if rails:
             found = f"reached by {', '.join(rails)}"
@@ -70,7 +77,7 @@ def _ways(node: NodeFacts, other: NodeFacts, here: Sequence[Gid], there: Sequenc
             f"{source.name} reaches no rail of {target.name} by a rail of its own: {wrong}",
             "The connection manager asks the routing table. It answers with an interface that carries no RoCE, or "
             "with none: the queue pair is refused, or packets with the right GID get no answer.",
-            (*(entry.quote for entry in source.all(RouteEntry)[:3]), gids[0].quote),
+            (*(entry.quote for entry in source.node.all(RouteEntry)[:3]), gids[0].quote),
             (f"ip route get {addresses[0]}   # on {source.name}",),
             Remedy(
                 "Give the rails of both nodes addresses in common subnets, rail by rail, or a route from rail to rail.",
