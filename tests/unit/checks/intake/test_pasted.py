@@ -138,6 +138,6 @@ def test_absence_in_a_filtered_excerpt_is_no_finding() -> None:
 )
 def test_the_worst_text_takes_bounded_time(unit: str) -> None:
     text = (unit * (1 << 18))[: 1 << 18]
-    began = time.monotonic()
+    began = time.process_time()
     read_pasted(text)
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5

@@ -155,9 +155,9 @@ def test_a_redactor_is_quick_on_long_texts() -> None:
 
     for unit in ("a", "1.", "ab:", "0" * 5 + ":", "-", "serial ", "token=", "Bearer ", "eyJ", " \n", "x@y:"):
         text = (unit * 100_000)[:100_000]
-        began = time.monotonic()
+        began = time.process_time()
         _redact(text)
-        assert time.monotonic() - began < 5, unit
+        assert time.process_time() - began < 5, unit
 
 
 @pytest.mark.parametrize(
