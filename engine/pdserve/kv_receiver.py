@@ -160,6 +160,8 @@ class KvReceiver:
     def first_token(self, done: FirstToken) -> None:
         with self._lock:
             reservation = self._live(done.request)
+            if reservation.writing is not None:
+                raise KvRefused(f"request {done.request.hex()}: {reservation.writing} is still on its way")
             if done.prompt_tokens != reservation.prompt_tokens:
                 raise KvRefused(
                     f"request {done.request.hex()}: {done.prompt_tokens} prompt tokens were sent, "

@@ -594,3 +594,61 @@ def test_a_thousand_connections_leave_nothing_behind(make: Case, pair: Pair) -> 
             return
         time.sleep(0.01)
     pytest.fail(f"file descriptors and threads: before {before}, after {now}")
+
+
+# Whose request it is.
+
+
+def _half_a_request(pair: Pair) -> KvSender:
+    """A sender of whose request one frame has landed."""
+    sender = pair.connect()
+    push(sender, layer_frame(request_id(1)))
+    pair.sink.wait(lambda: pair.sink.bodies)
+    return sender
+
+
+def _goes_on(pair: Pair, sender: KvSender) -> None:
+    push_all(sender, request_id(1))
+    finish(sender, request_id(1))
+    assert request_id(1) in pair.sink.done and not pair.sink.gone
+
+
+def test_frames_of_a_request_from_another_connection_are_refused_and_the_first_goes_on(pair: Pair) -> None:
+    first, second = _half_a_request(pair), pair.connect()
+    with pytest.raises(TransferFailed, match="another connection") as failure:
+        push_all(second, request_id(1))
+        finish(second, request_id(1))
+    assert failure.value.code is AbortCode.REFUSED
+    _goes_on(pair, first)
+    push_all(second, request_id(2))
+    finish(second, request_id(2))
+
+
+def test_a_first_token_from_another_connection_does_not_end_a_request(pair: Pair) -> None:
+    first, second = _half_a_request(pair), pair.connect()
+    with pytest.raises(TransferFailed, match="another connection") as failure:
+        finish(second, request_id(1))
+    assert failure.value.code is AbortCode.REFUSED and not pair.sink.done
+    _goes_on(pair, first)
+
+
+def test_an_abort_from_another_connection_does_not_end_a_request(pair: Pair) -> None:
+    first, second = _half_a_request(pair), pair.connect()
+    second.abort(request_id(1), "says another")
+    push_all(second, request_id(2))
+    finish(second, request_id(2))
+    assert not pair.sink.gone
+    _goes_on(pair, first)
+
+
+def test_a_request_whose_connection_has_ended_may_come_over_another(pair: Pair) -> None:
+    _half_a_request(pair).close()
+    pair.sink.wait(lambda: pair.sink.gone[request_id(1)])
+    again, deadline = pair.connect(), soon()
+    while request_id(1) not in pair.sink.done:
+        assert time.monotonic() < deadline
+        try:
+            push_all(again, request_id(1))
+            finish(again, request_id(1))
+        except TransferFailed:  # the other has told the sink, and is about to let go
+            again = pair.connect()

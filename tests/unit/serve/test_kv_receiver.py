@@ -281,3 +281,18 @@ def test_a_request_in_too_many_pieces_is_refused_by_name(monkeypatch: pytest.Mon
     assert receiver.reserve(ONE, 18, 20, lambda _: None) is not None
     with pytest.raises(KvRefused, match="too scattered"):
         receiver.lend(ONE)
+
+
+def test_a_first_token_is_refused_while_a_frame_is_being_written() -> None:
+    receiver, _ = make()
+    reservation = receiver.reserve(ONE, 4, 4, lambda _: None)
+    assert reservation is not None
+    for layer in range(LAYERS):
+        send(receiver, frame(layer, 0, 4), torch.ones(2, 4, HEADS, DIM))
+    receiver.place(frame(0, 0, 4))
+    with pytest.raises(KvRefused, match="still on its way"):
+        receiver.first_token(FirstToken(request=ONE, token=1, prompt_tokens=4))
+    assert not reservation.settled
+    receiver.landed(frame(0, 0, 4))
+    receiver.first_token(FirstToken(request=ONE, token=1, prompt_tokens=4))
+    assert reservation.settled
