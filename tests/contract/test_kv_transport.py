@@ -29,6 +29,7 @@ from pdwire import (
     IncompatiblePeer,
     LayerFrame,
     Limits,
+    Ping,
     Role,
     seal,
 )
@@ -533,6 +534,49 @@ def test_a_peer_that_falls_silent_is_given_up(quick_linked: Pair, caplog: pytest
             time.sleep(0.05)
         else:
             pytest.fail("the silence was not noticed")
+
+
+@pytest.mark.parametrize("case", [case for case in TRANSPORTS if case.dripping], ids=lambda case: case.name)
+def test_a_link_that_brings_a_byte_now_and_then_does_not_stop_the_clock(case: Case) -> None:
+    pair = Pair(case, QUICK)
+    try:
+        with BadLink(pair.listener.address) as link:
+            sender = pair.connect(link.address)
+            push(sender, layer_frame(request_id(1)))
+            pair.sink.wait(lambda: pair.sink.bodies)
+            link.drip_s = 0.8 * QUICK.tick_s
+            with pytest.raises(TransferFailed):
+                push(sender, layer_frame(request_id(1), layer=1))
+                finish(sender, request_id(1))
+            pair.sink.wait(lambda: pair.sink.gone[request_id(1)], 30)
+            assert link.dripped < HEAD_BYTES, "it waited for the head to end"
+    finally:
+        pair.close()
+
+
+@pytest.mark.parametrize("case", [case for case in TRANSPORTS if case.open], ids=lambda case: case.name)
+def test_a_peer_that_says_a_byte_now_and_then_is_given_up_as_a_silent_one(case: Case) -> None:
+    pair = Pair(case, QUICK)
+    try:
+        with dial(pair.listener.address) as peer:
+            connection = Connection(Role.PREFILL, PREFILL)
+            peer.sendall(b"".join(connection.send(seal(connection.hello))))
+            peer.settimeout(0.8 * QUICK.tick_s)
+            ping, ended = b"".join(seal(Ping()).buffers), False
+            for at in range(len(ping)):
+                try:
+                    peer.sendall(ping[at : at + 1])
+                    ended = not peer.recv(1 << 16)
+                except TimeoutError:
+                    continue
+                except OSError:
+                    ended = True
+                if ended:
+                    break
+                time.sleep(0.8 * QUICK.tick_s)
+            assert ended, "the whole head was waited for"
+    finally:
+        pair.close()
 
 
 # Strangers.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from collections.abc import Iterator
 
@@ -12,6 +13,7 @@ from tests.kv_examples import DECODE, PREFILL, layer_frame, request_id
 
 from pdserve.transport.base import KvListener, TransferFailed
 from pdserve.transport.endpoint import MAX_QUEUED_BYTES
+from pdserve.transport.stream import PeerGone, Stream
 from pdserve.transport.tcp import TcpTransport
 from pdwire import Abort, AbortCode, Connection, Role, seal
 
@@ -91,3 +93,23 @@ def test_ipv6_and_localhost(capsys: pytest.CaptureFixture[str]) -> None:
         sink.wait(lambda sink=sink: sink.bodies)  # type: ignore[misc]
         sender.close()
         listener.close()
+
+
+def test_a_peer_that_takes_a_byte_now_and_then_does_not_hold_a_writer_beyond_its_deadline() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        stream = Stream(ours, "a slow reader", tick_s=0.05)
+        over = threading.Event()
+
+        def read() -> None:
+            while not over.wait(0.01):
+                theirs.recv(2048)
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        try:
+            with pytest.raises(PeerGone, match="does not take"):
+                stream.write([memoryview(bytes(64 << 20))], time.monotonic() + 0.5)
+        finally:
+            over.set()
+            reader.join()
