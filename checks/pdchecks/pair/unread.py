@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from pdchecks.pair.backends import READ_BEFORE, READ_SINCE
+from pdchecks.pair.command import option_json
 from pdchecks.pair.fields import PairField, PairOutcome, field
 from pdchecks.pair.side import Resolved
 from pdchecks.pair.vllm import VllmSide
@@ -36,7 +38,23 @@ def unread_fields(prefill: Resolved, decode: Resolved, moved_by: str | None) -> 
                 by = "another way of moving KV" if moved_by is None else moved_by
                 reason = f"what a difference of it does to KV moved by {by} was not read"
                 yield _line(name, value(prefill), value(decode), reason)
+    yield from _overrides(prefill, decode)
     yield from _releases(prefill, decode)
+
+
+def _overrides(prefill: Resolved, decode: Resolved) -> Iterator[PairField]:
+    """Those that change what is read of config.json are lines of their own; the others change K and V all the same."""
+    ours, theirs = (
+        option_json(side.side.options, "hf-overrides") if isinstance(side, VllmSide) else {}
+        for side in (prefill, decode)
+    )
+    if ours != theirs and prefill.kv == decode.kv:
+        cells = (json.dumps(one, sort_keys=True) if one else ABSENT for one in (ours, theirs))
+        prefill_cell, decode_cell = cells
+        reason = "no key in which they differ is among those of config.json that were read"
+        yield _line(
+            "hf-overrides", prefill_cell, decode_cell, f"what `--hf-overrides` does to KV was not read: {reason}"
+        )
 
 
 def _releases(prefill: Resolved, decode: Resolved) -> Iterator[PairField]:
@@ -45,7 +63,7 @@ def _releases(prefill: Resolved, decode: Resolved) -> Iterator[PairField]:
     if newer:
         since, last = (".".join(map(str, release)) for release in (READ_SINCE, (READ_BEFORE[0], READ_BEFORE[1] - 1)))
         reason = f"the rules were read from vLLM {since} to {last}; what {newer[0]} changed was not read"
-        yield _line("vllm.version", *(_version(side) for side in (prefill, decode)), reason)
+        yield _line("vllm.version", _version(prefill), _version(decode), reason)
 
 
 def _newer(side: VllmSide) -> bool:

@@ -239,6 +239,7 @@ def test_an_option_of_the_bundled_engine_counts_in_the_file_s_spelling_too(spell
         ("load-format", "--load-format dummy", "--load-format auto"),
         ("dtpye", "--dtpye float16", ""),
         ("attention-config", "-ac.use_x true", "-ac.backend FLASH_ATTN"),
+        ("hf-overrides", "--hf-overrides.rms_norm_eps 1e-3", ""),
         ("config", "--config a.yaml", "--config a.yaml"),
     ],
 )
