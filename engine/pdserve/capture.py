@@ -132,7 +132,7 @@ class CapturingSink:
     def greeted(self, hello: Hello) -> None:
         """Of the prefill that connected last; a pair has one."""
         with self._lock:
-            self._hello = Hello(role=Role.PREFILL, record=hello.record, offer=Offer())
+            self._hello = Hello(role=Role.PREFILL, record=hello.record, offer=Offer(), converts=hello.converts)
 
     # LendingSink
 

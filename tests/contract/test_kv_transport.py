@@ -18,12 +18,15 @@ from tests.contract.kv_sink import Sink, require_all_tokens, soon
 from tests.contract.transports import FILE, TRANSPORTS, Case, dial, mute_server
 from tests.kv_examples import DECODE, PREFILL, layer_frame, request_id
 
-from pdserve.transport.base import KvListener, KvRefused, KvSender, TransferFailed
+from pdserve.transport.base import KvListener, KvRefused, KvSender, TransferFailed, Transport
 from pdserve.transport.segment import Segment
 from pdwire import (
+    CONNECTION,
     HEAD_BYTES,
+    Abort,
     AbortCode,
     Connection,
+    Conversion,
     DType,
     FirstToken,
     IncompatiblePeer,
@@ -312,6 +315,62 @@ def test_an_incompatible_peer_is_named_with_both_values(make: Case, caplog: pyte
     for text in (str(failure.value), caplog.text):
         assert "dtype: prefill float32, decode bfloat16" in text
         assert "model_digest: prefill sha256:6e1f, decode sha256:0bad" in text
+
+
+def leaving(case: Case, *can: Conversion) -> Transport:
+    """The case's transport, of an engine that agrees to these."""
+    transport = case(Limits())
+    for one in (transport, getattr(transport, "_tcp", None)):
+        if one is not None:
+            one._can = frozenset(can)
+    return transport
+
+
+@pytest.mark.parametrize("of_prefill", [True, False])
+def test_a_leave_that_one_side_alone_gives_is_refused_by_name_before_a_frame_is_sent(
+    make: Case, of_prefill: bool
+) -> None:
+    both = leaving(make, Conversion.ROUNDING), leaving(make)
+    prefill, decode = both if of_prefill else both[::-1]
+    listener = decode.listen("127.0.0.1", 0, replace(DECODE, dtype=DType.BFLOAT16), Sink())
+    try:
+        with pytest.raises(IncompatiblePeer, match="dtype: prefill float32, decode bfloat16"):
+            prefill.connect(listener.address, PREFILL, deadline=soon())
+    finally:
+        listener.close()
+
+
+@pytest.mark.parametrize("case", [case for case in TRANSPORTS if case.open], ids=lambda case: case.name)
+def test_a_decode_that_finds_the_two_incompatible_is_heard_in_its_own_words(case: Case) -> None:
+    """As one of another version might, whose verdict knows more."""
+    server, address = mute_server(case.scheme)
+
+    def answer() -> None:
+        peer, _ = server.accept()
+        with peer:
+            peer.settimeout(10)
+            decode = Connection(Role.DECODE, DECODE)
+            while decode.next_event() is None:
+                decode.feed(peer.recv(4096))
+            refusal = Abort(request=CONNECTION, code=AbortCode.INCOMPATIBLE, reason="fatal: of a later version")
+            for frame in (decode.hello, refusal):
+                peer.sendall(b"".join(decode.send(seal(frame))))
+            while peer.recv(4096):
+                pass
+
+    with server:
+        server.settimeout(10)
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(TransferFailed, match="fatal: of a later version") as failure:
+            sender = case(Limits()).connect(address, PREFILL, deadline=soon())
+            try:
+                push_all(sender, request_id(1))
+                finish(sender, request_id(1))
+            finally:
+                sender.close()
+        assert failure.value.code is AbortCode.INCOMPATIBLE
+        thread.join(10)
 
 
 # How it ends early.

@@ -239,7 +239,7 @@ class Endpoint:
                 note(frame)
             self.lock.notify_all()
         if isinstance(frame, Abort) and frame.request == CONNECTION:
-            raise PeerGone(f"given up by the peer: {frame.reason}")
+            raise PeerGone(f"given up by the peer: {frame.reason}", frame.code)
         if isinstance(frame, Bye):
             raise PeerGone("closed by the peer")
         return frame

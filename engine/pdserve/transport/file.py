@@ -66,7 +66,7 @@ class FileTransport:
         connection = Connection(Role.PREFILL, record, self._limits, can=self._can)
         connection.send(seal(connection.hello))
         try:
-            for piece in _hello_of_decode(spool, record, self._limits):
+            for piece in _hello_of_decode(spool, record, self._limits, self._can):
                 connection.feed(piece)
                 connection.next_event()
         except OSError as error:
@@ -94,7 +94,7 @@ class FileListener:
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             sweep(spool)
-            _announce(spool, Connection(Role.DECODE, record, limits))
+            _announce(spool, Connection(Role.DECODE, record, limits, can=can))
         except BaseException:
             os.close(self._lock)
             raise
@@ -162,11 +162,12 @@ def _announce(spool: Path, connection: Connection) -> None:
     file.keep()
 
 
-def _hello_of_decode(spool: Path, record: CompatRecord, limits: Limits) -> tuple[bytes, ...]:
+def _hello_of_decode(spool: Path, record: CompatRecord, limits: Limits, can: Set[Conversion]) -> tuple[bytes, ...]:
     """What decode left, or, where none has been yet, what would fit: the verdict is then made at replay."""
     try:
         return ((spool / DECODE_HELLO).read_bytes(),)
     except FileNotFoundError:
         spool.stat()
         assumed = replace(record, name="decode, not seen yet")
-        return tuple(bytes(buffer) for buffer in seal(Connection(Role.DECODE, assumed, limits).hello).buffers)
+        fitting = Connection(Role.DECODE, assumed, limits, can=can)
+        return tuple(bytes(buffer) for buffer in seal(fitting.hello).buffers)

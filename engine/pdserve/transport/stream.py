@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from pdwire import Connection, LayerFrame
+from pdwire import AbortCode, Connection, LayerFrame
 
 if TYPE_CHECKING:
     from pdserve.transport.security import Guard
@@ -37,7 +37,11 @@ Route: TypeAlias = Sequence[tuple[int, int]]
 
 
 class PeerGone(Exception):
-    """The connection is of no further use: closed, reset, or too slow."""
+    """The connection is of no further use: closed, reset, or too slow. code: the peer's, where it gave it up by ABORT."""
+
+    def __init__(self, message: str, code: AbortCode = AbortCode.INTERNAL) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class Stream:
