@@ -73,7 +73,7 @@ class StagedLanding:
     """A host buffer per frame on its way, copied to the device once it has verified; converted there to the cache's dtype.
 
     At most one a request at a time, and of all requests together no more than `staging` has room for. Widening is exact;
-    narrowing rounds to nearest, ties to even, as `convert.cast`.
+    narrowing rounds to nearest, ties to even, as `convert.cast`; but a NaN may lose its sign.
     """
 
     def __init__(self, cache: KvCache, staging: StagingRoom | None = None) -> None:
