@@ -140,11 +140,13 @@ def test_bad_input_is_a_usage_error_that_names_it(argv: tuple[str, ...], words: 
         ("prefill: {env: 3, engine: torch, config: {}}\ndecode: {}\n", ["`env`"]),
         ("prefill: {gpu: [h100], engine: torch, config: {}}\ndecode: {}\n", ["`gpu` must be text"]),
         ("prefill: [\n", ["cannot read"]),
+        ("config: CONFIG\nengine: torch\nweights: WWW\nprefill: {}\ndecode: {}\n", ["model_digest", "128"]),
+        ("config: CONFIG\nengine: vllm\nargs: -tp 70000\nprefill: {}\ndecode: {}\n", ["tp_size", "65535"]),
     ],
 )
 def test_a_bad_file_is_a_usage_error_that_names_it(text: str, words: list[str], tmp_path: Path) -> None:
     file = tmp_path / "pair.yml"
-    file.write_text(text, encoding="utf-8")
+    file.write_text(text.replace("CONFIG", str(CONFIG)).replace("WWW", "w" * 200), encoding="utf-8")
     with pytest.raises(UsageError) as failure:
         run(str(file))
     for word in words:
