@@ -363,12 +363,16 @@ class Listener:
             session.turn_away("decode cannot start another thread")
 
     def _make_room(self) -> bool:
-        """Lets the stranger go who has hesitated longest: who has no secret must not keep out who has."""
+        """Lets the stranger go who has hesitated longest: who has no secret must not keep out who has.
+
+        Waits until it has gone, or a flood of them would have more threads than there may be connections.
+        """
         with self._lock:
-            strangers = [session for session in self._sessions if session.is_stranger]
-        if strangers:
-            strangers[0].cut()
-        return bool(strangers)
+            strangers = [(session, thread) for session, thread in self._sessions.items() if session.is_stranger]
+        for session, thread in strangers[:1]:
+            session.cut()
+            thread.join(LINGER_S)
+        return self.connections < self._max
 
     def _run(self, session: Session) -> None:
         try:
