@@ -60,13 +60,15 @@ class Subject:
 class Remedy:
     """What to do. role: the role of ours that does it, with its tags; commands: by hand, exactly.
 
-    survives_reboot: whether the effect is still there after a reboot.
+    survives_reboot: whether the effect of role and commands is still there after a reboot. until_reboot: other commands,
+    whose effect is not.
     """
 
     text: str
     role: str | None = None
     tags: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
+    until_reboot: tuple[str, ...] = ()
     survives_reboot: bool = True
     impact: Impact = Impact.NONE
 
@@ -122,6 +124,7 @@ def _record(finding: Finding) -> dict[str, Any]:
             "role": remedy.role,
             "tags": list(remedy.tags),
             "commands": list(remedy.commands),
+            "until_reboot": list(remedy.until_reboot),
             "survives_reboot": remedy.survives_reboot,
             "impact": remedy.impact.value,
         },

@@ -74,8 +74,9 @@ def _silence(check: Check, node: NodeFacts) -> Verdict:
     reasons = {tool: node.why_unread(tool) for tool in check.tools}
     if check.silence_passes and any(node.saw(tool) for tool in check.tools):
         return Verdict(Status.PASS, "node", f"{check.title}: nothing of it in what was read")
-    why = "; ".join(f"{tool}: {reason}" for tool, reason in reasons.items() if reason)
-    return Verdict(Status.UNKNOWN, "node", f"{check.title}: could not be seen; {why or 'no tool shows it here'}")
+    why = "; ".join(f"{tool}: {' '.join(reason.split())}" for tool, reason in reasons.items() if reason)
+    why = why or f"nothing was read of {', '.join(check.tools)}"
+    return Verdict(Status.UNKNOWN, "node", f"not known whether this is so: {check.title} ({why})")
 
 
 def _has(node: NodeFacts, need: Need) -> bool:

@@ -26,6 +26,7 @@ from pdctl.commands import (
 from pdctl.errors import PdError
 from pdctl.exit_codes import ExitCode
 from pdctl.system_errors import reader_may_leave, silence_stdout, unusable
+from pdctl.usage import told_as_ours
 
 PANELS = ("Start", "Diagnose", "Operate", "Develop")
 
@@ -34,11 +35,11 @@ class PanelGroup(TyperGroup):
     """Plain help, with commands grouped under the four panels (rich's help doubles the start-up time)."""
 
     def make_context(self, *args: Any, **more: Any) -> Any:
-        with reader_may_leave():
+        with reader_may_leave(), told_as_ours():
             return super().make_context(*args, **more)
 
     def invoke(self, ctx: Any) -> Any:
-        with reader_may_leave():
+        with reader_may_leave(), told_as_ours():
             return super().invoke(ctx)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -47,7 +48,7 @@ class PanelGroup(TyperGroup):
             command = self.get_command(ctx, name)
             if command is not None and not command.hidden:
                 panel = getattr(command, "rich_help_panel", None)
-                rows[panel if isinstance(panel, str) else "Develop"].append((name, command.get_short_help_str(78)))
+                rows[panel if isinstance(panel, str) else "Develop"].append((name, command.get_short_help_str(120)))
         for panel, entries in rows.items():
             if entries:
                 with formatter.section(panel):

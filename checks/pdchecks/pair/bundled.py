@@ -86,6 +86,7 @@ _WITHOUT_EFFECT = (
     "name",
     "recompute-chunk-tokens",
     "role",
+    "run",
     "secret-file",
     "threads",
 )

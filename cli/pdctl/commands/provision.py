@@ -58,7 +58,7 @@ def provision(
         become_password=password,
     )
     with progress() as watch:
-        report = run(options, watch)
+        report = run(options, watch, lambda text: typer.echo(f"warning: {text}", err=True))
     if output is Format.JSON:
         typer.echo(json.dumps(document(report), ensure_ascii=False, indent=2))
     else:

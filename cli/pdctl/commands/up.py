@@ -28,6 +28,7 @@ def up(
 
     from pdctl.deploy import bringup, spec
     from pdctl.errors import UsageError
+    from pdctl.extras import require as require_extra
     from pdctl.render.stages import StageLines
 
     if inventory is not None:
@@ -50,6 +51,7 @@ def up(
     }
     lines = StageLines(sys.stderr)
     wanted = spec.load(file, flags)
+    require_extra("engine")
     # A service manager's stop is to roll back and take down just as Ctrl-C does.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if foreground:

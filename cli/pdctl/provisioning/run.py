@@ -1,12 +1,14 @@
 """One provisioning run from inventory to report."""
 
+import os
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pdctl.errors import PdError
+from pdctl.errors import PdError, UsageError
 from pdctl.exit_codes import ExitCode
 from pdctl.inventory import Inventory, load_inventory
 from pdctl.provisioning.options import Options, refuse_unknown_tags
@@ -22,11 +24,13 @@ _PASSWORD_VARIABLES = (
     "ansible_ssh_password",
     "ansible_ssh_private_key_passphrase",
 )
+# Connections of Ansible that start OpenSSH's client.
+_NEED_THE_PROGRAM = ("ssh", "smart", "ansible.builtin.ssh")
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """How a run ended. duration_s: wall clock."""
+    """How a run ended. duration_s: wall clock, the reading of the inventory included."""
 
     run_id: str
     folder: Path
@@ -38,18 +42,23 @@ class Report:
     exit_code: ExitCode
 
 
-def provision(options: Options, watch: Watch) -> Report:
-    """Run the playbook over the inventory and record it. `watch` sees each event's step, None for the silent ones.
+def provision(options: Options, watch: Watch, warn: Callable[[str], None]) -> Report:
+    """Run the playbook over the inventory and record it.
+
+    watch: sees each event's step, None for the silent ones. warn: is told what is odd about the inventory.
 
     Raises:
-        UsageError: the inventory or an option is wrong; nothing was recorded or touched.
+        UsageError: the inventory, an option or this machine is wrong; nothing was recorded or touched.
         PdError: Ansible ended before it reached any host.
     """
+    began = time.monotonic()
     refuse_unknown_tags(options)
     inventory = load_inventory(options.inventory, limit=options.limit)
+    for warning in inventory.warnings:
+        warn(warning)
+    _refuse_without_ssh(inventory)
     fold = Fold((host.name, host.address) for host in inventory)
     record = RunRecord("provision", options.for_record())
-    began = time.monotonic()
     ended: Ended | None = None
     try:
         record.keep_inventory(options.inventory)
@@ -90,6 +99,16 @@ def _report(options: Options, record: RunRecord, fold: Fold, ended: Ended, durat
         hosts=hosts,
         exit_code=exit_code(hosts, check=options.check, interrupted=ended.interrupted),
     )
+
+
+def _refuse_without_ssh(inventory: Inventory) -> None:
+    over_ssh = [host.name for host in inventory if host.connection in _NEED_THE_PROGRAM]
+    if over_ssh and shutil.which("ssh") is None:
+        raise UsageError(
+            f"no `ssh` on PATH, and {len(over_ssh)} host(s) of the inventory are reached with it",
+            detail=f"the first is {over_ssh[0]}; PATH is {os.environ.get('PATH', '')}",
+            hint="install OpenSSH's client (openssh-client on Debian and Ubuntu, openssh-clients on the RHEL family)",
+        )
 
 
 def _has_passwords(inventory: Inventory) -> bool:

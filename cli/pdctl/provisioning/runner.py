@@ -163,7 +163,7 @@ def _scripts_folder() -> Path:
     if not (scripts / "ansible-playbook").exists():
         raise UsageError(
             f"no `ansible-playbook` in {scripts}, beside this Python",
-            hint="install pdctl with its dependencies: `pip install pdctl` in this environment",
+            hint="install pdctl again in this environment, with its dependencies: ansible-core brings that program",
         )
     return scripts
 

@@ -37,7 +37,7 @@ def _finding(finding: Finding, verbose: bool, width: int) -> Iterator[tuple[str,
                 yield from _block("seen", f"{line.strip()}  [{quote.command}]", width)
     if finding.status in (Status.FAIL, Status.WARN, Status.UNKNOWN):
         for command in finding.verify:
-            yield from _block("verify", command, width)
+            yield _command("verify", command)
         if finding.remedy is not None:
             yield from _remedy(finding.remedy, width)
     yield "", ""
@@ -48,15 +48,21 @@ def _remedy(remedy: Remedy, width: int) -> Iterator[tuple[str, str]]:
     yield from _block("fix", f"{remedy.text} ({lasting}; impact: {remedy.impact.value})", width)
     if remedy.role:
         tags = ",".join(remedy.tags or (remedy.role,))
-        yield from _block("", f"pdctl provision INVENTORY --tags {tags}", width)
+        yield _command("", f"pdctl provision INVENTORY --tags {tags}")
     for command in remedy.commands:
-        yield from _block("", command, width)
+        yield _command("", command)
+    for command in remedy.until_reboot:
+        yield _command("", f"{command}    # until the next reboot only")
+
+
+def _command(label: str, command: str) -> tuple[str, str]:
+    """In one line, however long: a line break within its quotes would be pasted with it."""
+    return f"{' ' * 8}{label:<7} {command}", ""
 
 
 def _block(label: str, text: str, width: int) -> Iterator[tuple[str, str]]:
     indent = " " * 8
     first = f"{indent}{label:<7} " if label else f"{indent}{'':8}"
-    # Commands are wrapped too, at spaces only: a word of them is never broken.
     wrapped = textwrap.wrap(
         text,
         width,

@@ -122,7 +122,7 @@ class Session:
 
     def _log(self, error: Exception) -> None:
         if self._endpoint.over is None:
-            log.warning("%s: %s", self._endpoint.stream.peer, error)
+            log.warning("%s: %s", self._endpoint.stream.peer, str(error))
 
     def _serve(self) -> None:
         endpoint = self._endpoint
@@ -137,7 +137,7 @@ class Session:
                 METER.checksum_failed()
                 if self._busy != error.frame.request:
                     raise
-                log.warning("%s: %s", endpoint.stream.peer, error)
+                log.warning("%s: %s", endpoint.stream.peer, str(error))
                 self._refuse(error.frame.request, AbortCode.CHECKSUM, error)
             endpoint.keep_up()
 
@@ -335,7 +335,7 @@ class Listener:
                     continue
                 except OSError as error:
                     # Out of file descriptors, or a connection that died in the queue: the next one may be luckier.
-                    log.warning("%s: accept failed: %s", self._address, error)
+                    log.warning("%s: accept failed: %s", self._address, str(error))
                     time.sleep(0.5)
                     continue
                 self._open(sock)
@@ -357,7 +357,7 @@ class Listener:
         try:
             thread.start()
         except RuntimeError as error:
-            log.warning("%s: refused: %s", session.peer, error)
+            log.warning("%s: refused: %s", session.peer, str(error))
             with self._lock:
                 del self._sessions[session]
             session.turn_away("decode cannot start another thread")

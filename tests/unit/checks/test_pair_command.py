@@ -55,6 +55,26 @@ def test_what_is_not_known_is_said_and_exits_3() -> None:
     assert "only llama-3.1-8b.json was given" in result.stdout
 
 
+def test_a_dtype_has_its_name_also_where_the_other_side_s_is_not_known() -> None:
+    result = run("--model", str(CONFIG), "--engine", VLLM, "--prefill", "h100")
+    assert "dtype: prefill bfloat16, decode unknown" in result.stdout
+
+
+def test_the_gpu_kinds_that_it_takes_are_listed_by_a_help_topic() -> None:
+    listed = CliRunner().invoke(app, ["help", "gpu-kinds"]).stdout
+    kinds = [line.split()[0] for line in listed.split("\n\n")[0].splitlines()[1:]]
+    assert "h100-sxm" in kinds and "cpu" in kinds
+    for kind in kinds:
+        run("--model", str(CONFIG), "--engine", VLLM, "--prefill", kind, "--decode", kind)
+
+
+def test_the_example_of_the_help_topic_is_a_description_that_works(tmp_path: Path) -> None:
+    example = CliRunner().invoke(app, ["help", "pair-file"]).stdout.split("\n\n")[0]
+    file = tmp_path / "pair.yml"
+    file.write_text(example.replace("config: /models/llama-3.1-8b ", f"config: {CONFIG} "), encoding="utf-8")
+    assert "tp_size: prefill 2, decode 4" in run(str(file)).stdout
+
+
 def test_equal_fields_are_shown_on_request_only() -> None:
     assert "EQUAL" not in usual().stdout
     assert "EQUAL        layers: prefill 32, decode 32" in usual("-v").stdout
@@ -102,6 +122,8 @@ def test_a_directory_without_weights_leaves_them_unknown_and_reads_its_tokenizer
         (("--model", "/nowhere/config.json", "--engine", VLLM), ["/nowhere/config.json", "on this machine"]),
         (("--model", str(CONFIG), "--engine", "sglang 0.5"), ["no engine 'sglang'", "torch, vllm"]),
         (("--model", str(CONFIG)), ["which engine"]),
+        (("--model", str(CONFIG), "--engine", VLLM, "--prefill", "h1000"), ["h1000", "near it: h100", "gpu-kinds"]),
+        (("--model", str(CONFIG), "--engine", VLLM, "--decode", "abacus"), ["--decode abacus", "gpu-kinds"]),
         (("--model", str(CONFIG), "--engine", VLLM, "--decode-args", "-tp two"), ["tensor-parallel-size", "'two'"]),
         (("--model", str(CONFIG), "--engine", VLLM, "--decode-args", "--dtype fp5"), ["--dtype", "'fp5'"]),
         (("--model", str(CONFIG), "--engine", VLLM, "--decode-args", "--kv-transfer-config {x"), ["not JSON"]),
@@ -142,6 +164,8 @@ def test_bad_input_is_a_usage_error_that_names_it(argv: tuple[str, ...], words: 
         ("prefill: [\n", ["cannot read"]),
         ("config: CONFIG\nengine: torch\nweights: WWW\nprefill: {}\ndecode: {}\n", ["model_digest", "128"]),
         ("config: CONFIG\nengine: vllm\nargs: -tp 70000\nprefill: {}\ndecode: {}\n", ["tp_size", "65535"]),
+        ("case: x\npairs: {}\n", ["unknown key 'case'"]),
+        ("case: x\npair: {prefill: {}}\nother: 1\n", ["unknown key 'other' beside `pair`", "case, report"]),
     ],
 )
 def test_a_bad_file_is_a_usage_error_that_names_it(text: str, words: list[str], tmp_path: Path) -> None:
@@ -219,7 +243,9 @@ def test_the_bundled_engine_s_options_are_the_keys_of_its_configuration() -> Non
                 yield before + name
 
     for name in (*leaves(PrefillConfig), *leaves(DecodeConfig)):
-        assert canonical_option(name) in KNOWN_OPTIONS
+        assert canonical_option(name) in KNOWN_OPTIONS, (
+            f"does `{name}` matter to KV? pdchecks.pair.bundled says which do"
+        )
 
 
 @pytest.mark.parametrize("spelling", ["--model.dtype float16", "--dtype float16", "--model.dtype=float16"])

@@ -3,6 +3,7 @@
 import gzip
 import io
 import os
+import subprocess
 import tarfile
 import time
 from pathlib import Path
@@ -161,3 +162,20 @@ def test_a_file_of_zeros_is_no_archive_and_too_large_ones_are_not_read(tmp_path:
         with pytest.raises(UsageError, match=why):
             read_sources([str(tmp_path / "zeros")])
         assert time.monotonic() - began < 5
+
+
+def test_the_shell_lines_of_the_documentation_write_evidence(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "evidence.md").read_text(encoding="utf-8")
+    lines = page.partition("## Writing it by hand")[2].partition("```sh\n")[2].partition("```")[0]
+    subprocess.run(["sh", "-c", lines], cwd=tmp_path, check=True, timeout=60)
+    (evidence,) = read_sources([str(tmp_path / "node-7.txt")]).evidence
+    assert (evidence.node, len(evidence.blocks)) == ("node-7", 6)
+    limits = evidence.blocks[0]
+    assert (limits.command, limits.rc) == ("cat /proc/self/limits", 0) and "Max locked memory" in limits.output
+
+
+def test_the_file_of_the_documentation_is_evidence(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "evidence.md").read_text(encoding="utf-8")
+    (tmp_path / "node-7.txt").write_text(page.partition("```\n")[2].partition("```")[0], encoding="utf-8")
+    (evidence,) = read_sources([str(tmp_path / "node-7.txt")]).evidence
+    assert [(block.command, block.rc) for block in evidence.blocks] == [("ibstat", 0), ("cat /proc/self/limits", 0)]

@@ -61,6 +61,17 @@ def test_a_missing_inventory_leaves_no_record(tmp_path: Path) -> None:
     assert not (tmp_path / "state").exists()
 
 
+def test_without_an_ssh_program_it_says_so_before_it_begins(tmp_path: Path, inventory: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", str(empty))
+        done = _pdctl(str(inventory), state=tmp_path / "state")
+    assert done.returncode == 2
+    assert "no `ssh` on PATH" in done.stderr and "甲一" in done.stderr
+    assert not (tmp_path / "state").exists()
+
+
 @pytest.mark.parametrize(
     ("given", "merged"),
     [
