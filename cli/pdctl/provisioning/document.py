@@ -1,9 +1,10 @@
-"""The JSON form of a report: `pdctl.provision/1`, described by provision.schema.json beside this file."""
+"""The JSON form of a report: `pdctl.provision/1`, described by provision.schema.json beside this file. Both ways for a host."""
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pdctl.provisioning.outcome import HostResult, Status
+from pdctl.provisioning.outcome import Change, Failure, HostResult, Status
 
 if TYPE_CHECKING:
     from pdctl.provisioning.run import Report
@@ -47,3 +48,41 @@ def host_document(host: HostResult) -> dict[str, Any]:
         "failure": {"role": failure.role, "task": failure.task, "message": failure.message} if failure else None,
         "unreachable": host.unreachable,
     }
+
+
+def host_result(document: Mapping[str, Any]) -> HostResult:
+    """What `host_document` made the document from.
+
+    Raises:
+        ValueError: it is no such document.
+    """
+    try:
+        failure = document["failure"]
+        result = HostResult(
+            name=str(document["name"]),
+            address=str(document["address"]),
+            tasks=int(document["tasks"]),
+            changes=[_change(change) for change in document["changes"]],
+            problems=[_mapping(problem) for problem in document["problems"]],
+            notices=[_mapping(notice) for notice in document["notices"]],
+            failure=Failure(*(str(failure[key]) for key in ("role", "task", "message"))) if failure else None,
+            unreachable=None if document["unreachable"] is None else str(document["unreachable"]),
+            finished=document["status"] != Status.INCOMPLETE,
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"not the result of a host: {type(error).__name__}: {error}") from None
+    if result.status != document["status"]:
+        raise ValueError(f"says {document['status']!r} where the rest of it means {result.status.value!r}")
+    return result
+
+
+def _change(document: Mapping[str, Any]) -> Change:
+    target = document["target"]
+    diff = [_mapping(part) for part in document["diff"]]
+    return Change(str(document["role"]), str(document["task"]), None if target is None else str(target), diff)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise TypeError(f"{type(value).__name__} in place of a mapping")
+    return value

@@ -57,8 +57,9 @@ def provision(options: Options, watch: Watch, warn: Callable[[str], None]) -> Re
     for warning in inventory.warnings:
         warn(warning)
     _refuse_without_ssh(inventory)
-    fold = Fold((host.name, host.address) for host in inventory)
-    record = RunRecord("provision", options.for_record())
+    addresses = {host.name: host.address for host in inventory}
+    fold = Fold(addresses.items())
+    record = RunRecord("provision", options.for_record(), addresses)
     ended: Ended | None = None
     try:
         record.keep_inventory(options.inventory)

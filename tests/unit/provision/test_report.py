@@ -89,7 +89,7 @@ def test_a_record_is_private_and_says_that_it_runs_until_it_ended(
     inventory = tmp_path / "hosts.ini"
     inventory.write_text("甲一 ansible_host=10.0.0.1\n", encoding="utf-8")
     (tmp_path / "policy.yml").write_text("limits: {nofile: 1000}\n", encoding="utf-8")
-    record = RunRecord("provision", {"check": False})
+    record = RunRecord("provision", {"check": False}, {"甲一": "10.0.0.1"})
     record.keep_inventory(inventory)
     record.event({"event": "verbose", "stdout": "你好"})
     assert json.loads((record.folder / "run.json").read_text())["state"] == "running"
