@@ -92,9 +92,12 @@ class Site:
     def provision(self, inventory: Path, *options: str, environment: Mapping[str, str] | None = None) -> Ran:
         return _ended(self.start(inventory, *options, environment=environment))
 
+    def pdctl(self, *arguments: str) -> Ran:
+        return _ended(self.lab.start(str(PDCTL), *arguments))
+
     def diagnose(self, inventory: Path, *options: str) -> Ran:
         """`pdctl doctor`, with the whole of its document."""
-        return _ended(self.lab.start(str(PDCTL), "doctor", str(inventory), "-o", "json", *options))
+        return self.pdctl("doctor", str(inventory), "-o", "json", *options)
 
     def doctor(self, inventory: Path, *options: str) -> dict[tuple[str, str, str], str]:
         """(check, node, object) -> status of everything that the doctor finds on the nodes."""

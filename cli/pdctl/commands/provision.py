@@ -1,11 +1,15 @@
 """`pdctl provision INVENTORY`: converge nodes to the policy."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from pdctl.errors import UsageError
 from pdctl.render.formats import Format
+
+if TYPE_CHECKING:
+    from pdctl.provisioning.options import Options
 
 
 def provision(
@@ -32,16 +36,10 @@ def provision(
     """
     if (inventory is None) == (inventory_option is None):
         raise UsageError("give one inventory", hint="`pdctl provision INVENTORY` or `pdctl provision -i INVENTORY`")
-    password = _become_password() if ask_become_pass else None
-
-    import json
+    password = become_password() if ask_become_pass else None
 
     from pdctl.content import content_root
-    from pdctl.provisioning.document import document
     from pdctl.provisioning.options import Options, default_forks
-    from pdctl.provisioning.progress import progress
-    from pdctl.provisioning.render import text
-    from pdctl.provisioning.run import provision as run
 
     options = Options(
         inventory=inventory or inventory_option or Path(),
@@ -57,16 +55,28 @@ def provision(
         become=become or ask_become_pass,
         become_password=password,
     )
+    raise typer.Exit(converge(options, output))
+
+
+def converge(options: "Options", output: Format) -> int:
+    """Run with progress on stderr, print how it ended; the exit code."""
+    import json
+
+    from pdctl.provisioning.document import document
+    from pdctl.provisioning.progress import progress
+    from pdctl.provisioning.render import text
+    from pdctl.provisioning.run import provision as run
+
     with progress() as watch:
         report = run(options, watch, lambda text: typer.echo(f"warning: {text}", err=True))
     if output is Format.JSON:
         typer.echo(json.dumps(document(report), ensure_ascii=False, indent=2))
     else:
-        typer.echo(text(report, diff=diff))
-    raise typer.Exit(int(report.exit_code))
+        typer.echo(text(report, diff=options.diff))
+    return int(report.exit_code)
 
 
-def _become_password() -> str:
+def become_password() -> str:
     """Asked for only on a terminal, as ansible-playbook does; a script uses `ansible_become_password` from a vault."""
     import getpass
     import sys

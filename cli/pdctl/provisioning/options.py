@@ -1,6 +1,7 @@
 """What the user asked of one run."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ def default_forks() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """One run of one playbook. connect_timeout_s: of each SSH connection attempt, seconds."""
+    """One run of one playbook. connect_timeout_s: of each SSH connection attempt, seconds. variables: of pdctl itself."""
 
     inventory: Path
     playbook: Path
@@ -33,11 +34,13 @@ class Options:
     connect_timeout_s: int = 15
     become: bool = False
     become_password: str | None = field(default=None, repr=False)
+    command: str = "provision"
+    variables: Mapping[str, Any] = field(default_factory=dict)
 
     def for_record(self) -> dict[str, Any]:
         """Without secrets: a value given by `-e` may be one, so only its name is kept."""
         return {
-            "inventory": str(self.inventory),
+            "inventory": str(self.inventory.absolute()),
             "playbook": self.playbook.name,
             "check": self.check,
             "diff": self.diff,
@@ -48,6 +51,7 @@ class Options:
             "forks": self.forks,
             "connect_timeout_s": self.connect_timeout_s,
             "become": self.become,
+            **self.variables,
         }
 
 

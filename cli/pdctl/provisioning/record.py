@@ -3,6 +3,7 @@
 run.json        id, command, options, hosts, begin and end, hosts by status, exit code; `state: running` while it runs
 events.jsonl    Ansible's events, one a line
 hosts/NAME.json the result of one host
+backups/NAME.json what the node kept of its state before the run, without large files
 summary.json    the document that `-o json` prints
 inventory/      the inventory as it was, with the policy, group_vars and host_vars beside it (regular files only)
 ansible.log     what Ansible printed
@@ -23,7 +24,13 @@ from urllib.parse import quote
 from pdctl.paths import state_dir
 from pdctl.provisioning.inventory_copy import copy_regular
 
+BACKUPS = "backups"
 _BESIDE = ("policy.yml", "group_vars", "host_vars")
+
+
+def file_of(host: str) -> str:
+    """A name may hold a slash or a colon; no two names meet in one file."""
+    return f"{quote(host, safe='')}.json"
 
 
 def runs_dir() -> Path:
@@ -72,14 +79,20 @@ class RunRecord:
         if event.get("stdout"):
             self._log.write(str(event["stdout"]) + "\n")
 
+    def keep_backup(self, host: str, copy: Mapping[str, Any]) -> None:
+        """copy: what came before the run, then what it left, which is added; or that nothing changed, which replaces it."""
+        path = self.folder / BACKUPS / file_of(host)
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        former = json.loads(path.read_bytes()) if path.exists() and "unchanged" not in copy else {}
+        _write_json(path, {**former, **copy})
+
     def close(self, exit_code: int, hosts: Mapping[str, Mapping[str, Any]]) -> None:
         """hosts: name -> the host's part of the report."""
         self.ended = datetime.now(UTC)
         self._events.close()
         self._log.close()
         for name, result in hosts.items():
-            # A name may hold a slash or a colon; no two names meet in one file.
-            _write_json(self.folder / "hosts" / f"{quote(name, safe='')}.json", result)
+            _write_json(self.folder / "hosts" / file_of(name), result)
         self._write_about("ended", exit_code, Counter(str(result["status"]) for result in hosts.values()))
 
     def summary(self, document: Mapping[str, Any]) -> None:

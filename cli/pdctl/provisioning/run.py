@@ -11,6 +11,7 @@ from typing import Any
 from pdctl.errors import PdError, UsageError
 from pdctl.exit_codes import ExitCode
 from pdctl.inventory import Inventory, load_inventory
+from pdctl.provisioning.backup import take_copy
 from pdctl.provisioning.options import Options, refuse_unknown_tags
 from pdctl.provisioning.outcome import Fold, HostResult, Status, Step, exit_code
 from pdctl.provisioning.record import RunRecord
@@ -59,16 +60,18 @@ def provision(options: Options, watch: Watch, warn: Callable[[str], None]) -> Re
     _refuse_without_ssh(inventory)
     addresses = {host.name: host.address for host in inventory}
     fold = Fold(addresses.items())
-    record = RunRecord("provision", options.for_record(), addresses)
+    record = RunRecord(options.command, options.for_record(), addresses)
     ended: Ended | None = None
     try:
         record.keep_inventory(options.inventory)
 
         def on_event(event: Any) -> None:
+            if copy := take_copy(event):
+                record.keep_backup(*copy)
             record.event(event)
             watch(fold, fold.step(event))
 
-        ended = run_playbook(options, on_event, passwords_in_inventory=_has_passwords(inventory))
+        ended = run_playbook(options, record.id, on_event, passwords_in_inventory=_has_passwords(inventory))
         report = _report(options, record, fold, ended, time.monotonic() - began)
     except BaseException as error:
         record.close(error.code if isinstance(error, PdError) else ExitCode.FAILED, {})

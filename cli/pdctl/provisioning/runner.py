@@ -39,8 +39,8 @@ class Ended:
     said: str
 
 
-def run_playbook(options: Options, on_event: EventHandler, *, passwords_in_inventory: bool) -> Ended:
-    """Run to the end. `on_event` gets each event as it comes.
+def run_playbook(options: Options, run: str, on_event: EventHandler, *, passwords_in_inventory: bool) -> Ended:
+    """Run to the end. `on_event` gets each event as it comes. run: the id under which nodes keep their former state.
 
     A first SIGINT, SIGTERM or SIGHUP ends ansible-playbook before its next task, a second one or `_GRACE_S` later by force. SSH
     masters and worker processes of the run are gone when this returns.
@@ -62,8 +62,8 @@ def run_playbook(options: Options, on_event: EventHandler, *, passwords_in_inven
     with tempfile.TemporaryDirectory(prefix="pdctl-") as private, control_path_folder() as sockets, _Stop() as stop:
         folder = Path(private)
         _write_private(folder / "env" / "settings", {"pexpect_timeout": _POLL_S})
-        if options.extra_vars:
-            _write_private(folder / "env" / "extravars", _extra_vars(options.extra_vars))
+        variables = {**_extra_vars(options.extra_vars), "backup_run": run, **options.variables}
+        _write_private(folder / "env" / "extravars", variables)
         config = RunnerConfig(
             private_data_dir=private,
             # Relative paths in an inventory mean the user's folder, as with ansible-playbook.

@@ -10,14 +10,13 @@ from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import psutil
 
 from pdctl.errors import UsageError
 from pdctl.provisioning.document import host_result
 from pdctl.provisioning.outcome import Fold, HostResult
-from pdctl.provisioning.record import runs_dir
+from pdctl.provisioning.record import file_of, runs_dir
 
 RUN_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{6}")
 _MAX_ABOUT_BYTES = 8 << 20
@@ -135,7 +134,7 @@ def _alive(about: Mapping[str, Any]) -> bool:
 def _written(run: Run) -> Results:
     hosts, faults = [], []
     for name in run.hosts:
-        path = run.folder / "hosts" / f"{quote(str(name), safe='')}.json"
+        path = run.folder / "hosts" / file_of(name)
         try:
             hosts.append(host_result(_json(path, _MAX_HOST_BYTES)))
         except (OSError, ValueError) as error:
