@@ -23,6 +23,10 @@ def provision(
     tags: list[str] = typer.Option([], "--tags", "-t", help="Only these roles, by name."),
     skip_tags: list[str] = typer.Option([], "--skip-tags", help="All roles but these."),
     extra_vars: list[str] = typer.Option([], "-e", "--extra-vars", help="key=value, JSON, or @file."),
+    canary: int | None = typer.Option(
+        None, "--canary", min=1, metavar="N", help="The first N hosts alone, then others."
+    ),
+    serial: str | None = typer.Option(None, "--serial", metavar="N|N%", help="So many hosts, or of all, at a time."),
     forks: int | None = typer.Option(None, "--forks", "-f", min=1, help="Hosts at once; default from the cores."),
     timeout: int = typer.Option(15, "--timeout", "-T", min=1, help="Seconds for one SSH connection attempt."),
     become: bool = typer.Option(False, "--become", "-b", help="Become root on the nodes with sudo."),
@@ -31,8 +35,8 @@ def provision(
 ) -> None:
     """Converge nodes to the policy: locale, safe_yum, sysctl, limits, rdma.
 
-    A second run changes nothing. Exit codes: 0 done, 3 nodes unreachable or not all tasks ran, 4 settings refused,
-    5 failed, 130 interrupted.
+    A second run changes nothing. With --canary or --serial, hosts begin only when all before them ended well.
+    Exit codes: 0 done, 3 nodes unreachable or not all tasks ran, 4 settings refused, 5 failed, 130 interrupted.
     """
     if (inventory is None) == (inventory_option is None):
         raise UsageError("give one inventory", hint="`pdctl provision INVENTORY` or `pdctl provision -i INVENTORY`")
@@ -50,6 +54,8 @@ def provision(
         tags=tuple(tags),
         skip_tags=tuple(skip_tags),
         extra_vars=tuple(extra_vars),
+        canary=canary,
+        serial=serial,
         forks=forks or default_forks(),
         connect_timeout_s=timeout,
         become=become or ask_become_pass,

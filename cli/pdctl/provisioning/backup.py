@@ -1,16 +1,14 @@
 """The controller's copies of what nodes keep of their former state: taken out of the events, used for a way back."""
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from pdctl.errors import UsageError
+from pdctl.provisioning.batches import pattern
 from pdctl.provisioning.record import BACKUPS, file_of
 from pdctl.provisioning.runs import RUN_ID, Run, State
 
 _ACTIONS = ("pdctl_backup", "pdctl_rollback")
-# What no pattern of Ansible gives a meaning.
-_PLAIN = re.compile(r"[^\s!&,:*?\[\]{}~@'\"]+")
 
 
 def take_copy(event: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]] | None:
@@ -57,4 +55,4 @@ def record_of(asked: str, find: Callable[[str], Run], *, without_record: bool) -
 def limit_of(run: Run) -> str | None:
     """The hosts that the run reached, as a pattern; where a name cannot stand in one, the run's own limit."""
     names = [name for name in run.hosts if (run.folder / BACKUPS / file_of(name)).exists()]
-    return ",".join(names) if names and all(map(_PLAIN.fullmatch, names)) else run.options.get("limit")
+    return pattern(names) or run.options.get("limit")

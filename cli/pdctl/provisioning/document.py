@@ -21,6 +21,7 @@ def document(report: "Report") -> dict[str, Any]:
             "folder": str(report.folder),
             "check": report.check,
             "interrupted": report.interrupted,
+            "stopped": report.stopped,
             "started": report.started,
             "duration_s": report.duration_s,
         },
@@ -67,7 +68,7 @@ def host_result(document: Mapping[str, Any]) -> HostResult:
             notices=[_mapping(notice) for notice in document["notices"]],
             failure=Failure(*(str(failure[key]) for key in ("role", "task", "message"))) if failure else None,
             unreachable=None if document["unreachable"] is None else str(document["unreachable"]),
-            finished=document["status"] != Status.INCOMPLETE,
+            finished=document["status"] not in (Status.INCOMPLETE, Status.UNTOUCHED),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"not the result of a host: {type(error).__name__}: {error}") from None

@@ -20,7 +20,10 @@ def default_forks() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """One run of one playbook. connect_timeout_s: of each SSH connection attempt, seconds. variables: of pdctl itself."""
+    """One run of one playbook.
+
+    canary, serial: as of `batches`. connect_timeout_s: of each SSH connection attempt, seconds. variables: pdctl's own.
+    """
 
     inventory: Path
     playbook: Path
@@ -30,6 +33,8 @@ class Options:
     tags: tuple[str, ...] = ()
     skip_tags: tuple[str, ...] = ()
     extra_vars: tuple[str, ...] = ()
+    canary: int | None = None
+    serial: str | None = None
     forks: int = field(default_factory=default_forks)
     connect_timeout_s: int = 15
     become: bool = False
@@ -48,6 +53,8 @@ class Options:
             "tags": list(self.tags),
             "skip_tags": list(self.skip_tags),
             "extra_vars": [shown(given) for given in self.extra_vars],
+            "canary": self.canary,
+            "serial": self.serial,
             "forks": self.forks,
             "connect_timeout_s": self.connect_timeout_s,
             "become": self.become,

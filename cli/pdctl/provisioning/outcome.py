@@ -15,6 +15,7 @@ class Status(StrEnum):
     """How a host ended.
 
     PARTLY: every task ran, and the node refused at least one setting. INCOMPLETE: its tasks did not all get their turn.
+    UNTOUCHED: none of them did.
     """
 
     OK = "ok"
@@ -23,6 +24,7 @@ class Status(StrEnum):
     FAILED = "failed"
     UNREACHABLE = "unreachable"
     INCOMPLETE = "incomplete"
+    UNTOUCHED = "untouched"
 
 
 @dataclass(slots=True)
@@ -68,7 +70,7 @@ class HostResult:
         if self.problems:
             return Status.PARTLY
         if not self.finished:
-            return Status.INCOMPLETE
+            return Status.INCOMPLETE if self.tasks else Status.UNTOUCHED
         return Status.CHANGED if self.changes else Status.OK
 
 
@@ -162,7 +164,7 @@ def exit_code(hosts: Iterable[HostResult], *, check: bool, interrupted: bool) ->
                 codes.append(ExitCode.INCOMPLETE if check else ExitCode.FAILED)
             case Status.PARTLY:
                 codes.append(ExitCode.PARTLY)
-            case Status.UNREACHABLE | Status.INCOMPLETE:
+            case Status.UNREACHABLE | Status.INCOMPLETE | Status.UNTOUCHED:
                 codes.append(ExitCode.PARTLY if host.changes and not check else ExitCode.INCOMPLETE)
             case _:
                 pass

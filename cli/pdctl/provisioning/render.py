@@ -14,7 +14,7 @@ def text(report: Report, *, diff: bool) -> str:
     lines = list(host_table(report.hosts, check=report.check))
     for host in report.hosts:
         lines += host_details(host, diff=diff)
-    lines += ["", _last_line(report)]
+    lines += ["", *([f"stopped: {report.stopped}"] if report.stopped else []), _last_line(report)]
     return "\n".join(lines)
 
 

@@ -3,7 +3,7 @@
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from pdctl.errors import PdError, UsageError
 from pdctl.exit_codes import ExitCode
 from pdctl.inventory import Inventory, load_inventory
 from pdctl.provisioning.backup import take_copy
+from pdctl.provisioning.batches import bad, batches
 from pdctl.provisioning.options import Options, refuse_unknown_tags
 from pdctl.provisioning.outcome import Fold, HostResult, Status, Step, exit_code
 from pdctl.provisioning.record import RunRecord
@@ -31,12 +32,13 @@ _NEED_THE_PROGRAM = ("ssh", "smart", "ansible.builtin.ssh")
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """How a run ended. duration_s: wall clock, the reading of the inventory included."""
+    """How a run ended. duration_s: wall clock, the reading of the inventory included. stopped: why hosts were not begun."""
 
     run_id: str
     folder: Path
     check: bool
     interrupted: bool
+    stopped: str | None
     started: str
     duration_s: float
     hosts: tuple[HostResult, ...]
@@ -60,8 +62,8 @@ def provision(options: Options, watch: Watch, warn: Callable[[str], None]) -> Re
     _refuse_without_ssh(inventory)
     addresses = {host.name: host.address for host in inventory}
     fold = Fold(addresses.items())
+    groups = [tuple(addresses)] if options.check else batches(list(addresses), options.canary, options.serial)
     record = RunRecord(options.command, options.for_record(), addresses)
-    ended: Ended | None = None
     try:
         record.keep_inventory(options.inventory)
 
@@ -71,8 +73,15 @@ def provision(options: Options, watch: Watch, warn: Callable[[str], None]) -> Re
             record.event(event)
             watch(fold, fold.step(event))
 
-        ended = run_playbook(options, record.id, on_event, passwords_in_inventory=_has_passwords(inventory))
-        report = _report(options, record, fold, ended, time.monotonic() - began)
+        stopped = None
+        for number, group in enumerate(groups, 1):
+            only = group if len(groups) > 1 else None
+            ended = run_playbook(options, record.id, only, on_event, passwords_in_inventory=_has_passwords(inventory))
+            failed = bad(fold.hosts[name] for name in group)
+            if number < len(groups) and (failed or ended.interrupted):
+                stopped = _why_stopped(failed, sum(map(len, groups[number:])))
+                break
+        report = _report(options, record, fold, ended, stopped, time.monotonic() - began)
     except BaseException as error:
         record.close(error.code if isinstance(error, PdError) else ExitCode.FAILED, {})
         raise
@@ -83,9 +92,11 @@ def provision(options: Options, watch: Watch, warn: Callable[[str], None]) -> Re
     return report
 
 
-def _report(options: Options, record: RunRecord, fold: Fold, ended: Ended, duration_s: float) -> Report:
+def _report(
+    options: Options, record: RunRecord, fold: Fold, ended: Ended, stopped: str | None, duration_s: float
+) -> Report:
     hosts = tuple(fold.hosts.values())
-    untouched = all(host.status is Status.INCOMPLETE and not host.tasks for host in hosts)
+    untouched = all(host.status is Status.UNTOUCHED for host in hosts)
     if untouched and not ended.interrupted:
         raise PdError(
             "Ansible ended before it reached any host",
@@ -98,11 +109,18 @@ def _report(options: Options, record: RunRecord, fold: Fold, ended: Ended, durat
         folder=record.folder,
         check=options.check,
         interrupted=ended.interrupted,
+        stopped=stopped,
         started=record.started.isoformat(timespec="seconds"),
         duration_s=round(duration_s, 2),
         hosts=hosts,
         exit_code=exit_code(hosts, check=options.check, interrupted=ended.interrupted),
     )
+
+
+def _why_stopped(failed: Sequence[HostResult], rest: int) -> str:
+    why = f"{failed[0].name} ended {failed[0].status.value}" if failed else "interrupted"
+    more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
+    return f"{why}{more}, so {rest} host(s) were not begun"
 
 
 def _refuse_without_ssh(inventory: Inventory) -> None:

@@ -8,7 +8,7 @@ import signal
 import sysconfig
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -39,8 +39,11 @@ class Ended:
     said: str
 
 
-def run_playbook(options: Options, run: str, on_event: EventHandler, *, passwords_in_inventory: bool) -> Ended:
+def run_playbook(
+    options: Options, run: str, hosts: Sequence[str] | None, on_event: EventHandler, *, passwords_in_inventory: bool
+) -> Ended:
     """Run to the end. `on_event` gets each event as it comes. run: the id under which nodes keep their former state.
+    hosts: only these, of plain names; None: what the options select.
 
     A first SIGINT, SIGTERM or SIGHUP ends ansible-playbook before its next task, a second one or `_GRACE_S` later by force. SSH
     masters and worker processes of the run are gone when this returns.
@@ -64,13 +67,16 @@ def run_playbook(options: Options, run: str, on_event: EventHandler, *, password
         _write_private(folder / "env" / "settings", {"pexpect_timeout": _POLL_S})
         variables = {**_extra_vars(options.extra_vars), "backup_run": run, **options.variables}
         _write_private(folder / "env" / "extravars", variables)
+        if hosts is not None:
+            # A file, since thousands of names do not fit into an argument.
+            (folder / "hosts").write_text("".join(f"{name}\n" for name in hosts), encoding="utf-8")
         config = RunnerConfig(
             private_data_dir=private,
             # Relative paths in an inventory mean the user's folder, as with ansible-playbook.
             project_dir=str(Path.cwd()),
             playbook=str(options.playbook),
             inventory=str(options.inventory.absolute()),
-            limit=options.limit,
+            limit=options.limit if hosts is None else f"@{folder / 'hosts'}",
             tags=",".join(options.tags) or None,
             skip_tags=",".join(options.skip_tags) or None,
             forks=options.forks,

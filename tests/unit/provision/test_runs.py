@@ -50,6 +50,7 @@ def _pdctl(*arguments: str) -> subprocess.CompletedProcess[str]:
         HostResult("n", "a", unreachable="No route", finished=True),
         HostResult("n", "a", problems=[{"role": "r", "key": "k", "outcome": "refused", "message": "m"}]),
         HostResult("n", "a", tasks=3),
+        HostResult("n", "a"),
     ],
     ids=lambda host: host.status.value,
 )
@@ -110,7 +111,7 @@ def test_a_run_that_was_cut_off_shows_how_far_each_host_had_come() -> None:
     assert run.state is State.CUT_OFF
     assert [(host.name, len(host.changes), host.status) for host in read.hosts] == [
         ("n1", 1, Status.INCOMPLETE),
-        ("n2", 0, Status.INCOMPLETE),
+        ("n2", 0, Status.UNTOUCHED),
     ]
     assert "the rest is not whole" in read.faults[0]
 
