@@ -41,7 +41,13 @@ def host_document(host: HostResult) -> dict[str, Any]:
         "tasks": host.tasks,
         "changed": len(host.changes),
         "changes": [
-            {"role": change.role, "task": change.task, "target": change.target, "diff": change.diff}
+            {
+                "role": change.role,
+                "task": change.task,
+                "target": change.target,
+                "impact": change.impact,
+                "diff": change.diff,
+            }
             for change in host.changes
         ],
         "problems": [dict(problem) for problem in host.problems],
@@ -80,7 +86,14 @@ def host_result(document: Mapping[str, Any]) -> HostResult:
 def _change(document: Mapping[str, Any]) -> Change:
     target = document["target"]
     diff = [_mapping(part) for part in document["diff"]]
-    return Change(str(document["role"]), str(document["task"]), None if target is None else str(target), diff)
+    impact = document.get("impact")
+    return Change(
+        role=str(document["role"]),
+        task=str(document["task"]),
+        target=None if target is None else str(target),
+        impact=None if impact is None else str(impact),
+        diff=diff,
+    )
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -58,7 +58,7 @@ class Options:
             "forks": self.forks,
             "connect_timeout_s": self.connect_timeout_s,
             "become": self.become,
-            **self.variables,
+            **{name: value for name, value in self.variables.items() if isinstance(value, str | bool)},
         }
 
 

@@ -36,8 +36,13 @@ def host_details(host: HostResult, *, diff: bool) -> list[str]:
     lines += [f"note: {notice['role']}: {notice['key']}: {notice['message']}" for notice in host.notices]
     if diff:
         for change in host.changes:
-            lines += [f"change: {change.role} : {change.task}", *_diff(change)]
+            lines += [change_line(change), *_diff(change)]
     return ["", f"{host.name}:", *(f"  {line}" for line in lines)] if lines else []
+
+
+def change_line(change: Change) -> str:
+    impact = f" (impact: {change.impact})" if change.impact else ""
+    return f"change: {change.role} : {change.task}{impact}"
 
 
 def _problem(problem: Mapping[str, Any]) -> str:

@@ -13,6 +13,7 @@ from pdctl.exit_codes import ExitCode
 from pdctl.inventory import Inventory, load_inventory
 from pdctl.provisioning.backup import take_copy
 from pdctl.provisioning.batches import bad, batches
+from pdctl.provisioning.impact import impact_by_role
 from pdctl.provisioning.options import Options, refuse_unknown_tags
 from pdctl.provisioning.outcome import Fold, HostResult, Status, Step, exit_code
 from pdctl.provisioning.record import RunRecord
@@ -45,10 +46,16 @@ class Report:
     exit_code: ExitCode
 
 
-def provision(options: Options, watch: Watch, warn: Callable[[str], None]) -> Report:
+def provision(
+    options: Options,
+    watch: Watch,
+    warn: Callable[[str], None],
+    judge: Callable[[Fold], None] = lambda _fold: None,
+) -> Report:
     """Run the playbook over the inventory and record it.
 
     watch: sees each event's step, None for the silent ones. warn: is told what is odd about the inventory.
+    judge: sees the hosts at the end, and may add to their problems.
 
     Raises:
         UsageError: the inventory, an option or this machine is wrong; nothing was recorded or touched.
@@ -61,8 +68,10 @@ def provision(options: Options, watch: Watch, warn: Callable[[str], None]) -> Re
         warn(warning)
     _refuse_without_ssh(inventory)
     addresses = {host.name: host.address for host in inventory}
-    fold = Fold(addresses.items())
-    groups = [tuple(addresses)] if options.check else batches(list(addresses), options.canary, options.serial)
+    fold = Fold(addresses.items(), impact_by_role())
+    groups = batches(list(addresses), options.canary, options.serial)
+    if options.check:
+        groups = [tuple(addresses)]
     record = RunRecord(options.command, options.for_record(), addresses)
     try:
         record.keep_inventory(options.inventory)
@@ -73,7 +82,7 @@ def provision(options: Options, watch: Watch, warn: Callable[[str], None]) -> Re
             record.event(event)
             watch(fold, fold.step(event))
 
-        stopped = None
+        ended, stopped = Ended(0, False, ""), None
         for number, group in enumerate(groups, 1):
             only = group if len(groups) > 1 else None
             ended = run_playbook(options, record.id, only, on_event, passwords_in_inventory=_has_passwords(inventory))
@@ -81,6 +90,7 @@ def provision(options: Options, watch: Watch, warn: Callable[[str], None]) -> Re
             if number < len(groups) and (failed or ended.interrupted):
                 stopped = _why_stopped(failed, sum(map(len, groups[number:])))
                 break
+        judge(fold)
         report = _report(options, record, fold, ended, stopped, time.monotonic() - began)
     except BaseException as error:
         record.close(error.code if isinstance(error, PdError) else ExitCode.FAILED, {})

@@ -65,7 +65,7 @@ def run_playbook(
     with tempfile.TemporaryDirectory(prefix="pdctl-") as private, control_path_folder() as sockets, _Stop() as stop:
         folder = Path(private)
         _write_private(folder / "env" / "settings", {"pexpect_timeout": _POLL_S})
-        variables = {**_extra_vars(options.extra_vars), "backup_run": run, **options.variables}
+        variables = {**extra_variables(options.extra_vars), "backup_run": run, **options.variables}
         _write_private(folder / "env" / "extravars", variables)
         if hosts is not None:
             # A file, since thousands of names do not fit into an argument.
@@ -187,7 +187,7 @@ def _flags(options: Options) -> str:
     return shlex.join(flags)
 
 
-def _extra_vars(given: tuple[str, ...]) -> dict[str, Any]:
+def extra_variables(given: tuple[str, ...]) -> dict[str, Any]:
     """One mapping from `key=value ...`, JSON, YAML and `@file`; later ones win. It never goes into argv."""
     import yaml
     from ansible.errors import AnsibleError

@@ -5,7 +5,7 @@ from typing import Any
 
 from pdctl.exit_codes import ExitCode
 from pdctl.provisioning.outcome import HostResult
-from pdctl.provisioning.render import host_details, host_table
+from pdctl.provisioning.render import change_line, host_details, host_table
 from pdctl.provisioning.runs import Results, Run, State
 from pdctl.render.columns import columns
 
@@ -28,7 +28,7 @@ def show_text(run: Run, results: Results, hosts: Sequence[HostResult]) -> str:
         lines += details
         if host.changes:
             lines += [] if details else ["", f"{host.name}:"]
-            lines += [f"  change: {change.role} : {change.task}{_at(change.target)}" for change in host.changes]
+            lines += [f"  {change_line(change)}{_at(change.target)}" for change in host.changes]
     lines += _faults(results)
     return "\n".join(lines)
 

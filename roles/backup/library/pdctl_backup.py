@@ -26,12 +26,18 @@ options:
     type: list
     elements: dict
     required: true
+  expected:
+    description: The digest that a plan has of the node's managed state; another state fails the node. Empty means any.
+    type: str
+    default: ""
 author: pdctl
 """
 
 RETURN = r"""
 copy:
-  description: At the beginning the former state, with the content of small files; at the end what differs from it.
+  description:
+    - At the beginning the former state, with the content of small files; at the end what differs from it.
+    - In check mode a digest of each item.
   returned: always
   type: dict
 notices:
@@ -50,6 +56,11 @@ def begin(module, run):
     files = declared(managed, "files")
     paths, keys = state.expanded([each["path"] for each in files], declared(managed, "sysctls"))
     former = state.look(paths, keys, declared(managed, "modules"))
+    items = state.items(former)
+    if module.params["expected"] not in ("", state.digest(items)):
+        module.fail_json(msg="the node's managed state changed since the plan was made, so nothing was changed")
+    if module.check_mode:
+        module.exit_json(changed=False, copy={"state": items})
     former["apply"] = {each["path"]: each["apply"] for each in files if each.get("apply")}
     former["packages"] = state.packages(module.run_command, module.get_bin_path)
     try:
@@ -86,10 +97,11 @@ def main():
             "run": {"type": "str", "required": True},
             "phase": {"type": "str", "choices": ["begin", "end"], "required": True},
             "managed": {"type": "list", "elements": "dict", "required": True},
+            "expected": {"type": "str", "default": ""},
         },
         supports_check_mode=True,
     )
-    if module.check_mode:
+    if module.check_mode and module.params["phase"] == "end":
         module.exit_json(changed=False, copy={}, notices=[])
     try:
         {"begin": begin, "end": end}[module.params["phase"]](module, module.params["run"])

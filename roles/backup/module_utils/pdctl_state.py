@@ -102,6 +102,18 @@ def differing(former, latter):
     return paths, [key for key, value in former["sysctls"].items() if value != latter["sysctls"][key]]
 
 
+def digest(value):
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode("ascii")).hexdigest()
+
+
+def items(look):
+    """Name of each thing looked at -> digest of its state."""
+    found = {path: digest([state.get(key) for key in TOLD_APART_BY]) for path, state in look["paths"].items()}
+    found.update({f"/proc/sys/{key}": digest(value) for key, value in look["sysctls"].items()})
+    found.update({f"module {name}": digest(loaded) for name, loaded in look["modules"].items()})
+    return found
+
+
 def folder_of(run):
     if not RUN.match(run):
         raise ValueError(f"no id of a run: {run}")
