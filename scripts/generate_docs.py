@@ -98,11 +98,44 @@ def checks() -> str:
     return "\n".join(lines)
 
 
+def lint() -> str:
+    from pdchecks.lint.registry import RULES
+
+    index = [f"| `{rule.id}` | {rule.status.value} | {rule.title} |" for rule in RULES]
+    intro = "`pdctl explain ID` prints one; `pdctl checks list --lint` names them. Right settings come from the policy."
+    lines = ["# Lint rules", "", intro, "", "| ID | status | what is wrong |", "| --- | --- | --- |", *index, ""]
+    for rule in RULES:
+        lines += [line.replace("#", "##", 1) if line.startswith("#") else line for line in rule.document.splitlines()]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def symptoms() -> str:
+    from pdchecks.symptoms import symptoms as every
+
+    lines = [
+        "# Symptoms",
+        "",
+        '`pdctl doctor --symptom "first token never comes"` starts from one; its words may be yours.',
+        "",
+    ]
+    for symptom in every():
+        lines += [f"## {symptom.title} (`{symptom.id}`)", "", symptom.myth, ""]
+        lines += ["| | true cause, likeliest first | seen by |", "| --- | --- | --- |"]
+        for number, cause in enumerate(symptom.causes, 1):
+            seen = [f"`{check}`" for check in cause.checks] + ([f"`{cause.elsewhere}`"] if cause.elsewhere else [])
+            lines.append(f"| {number} | {cause.text} | {', '.join(seen)} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
 MAKERS = {
     "reference/exit-codes.md": exit_codes,
     "reference/cli.md": cli,
     "reference/roles.md": roles,
     "reference/checks.md": checks,
+    "reference/lint.md": lint,
+    "reference/symptoms.md": symptoms,
     "pairs.md": pairs_page.pairs,
 }
 

@@ -1,7 +1,7 @@
 """What the facts of a node say together about its fabric: its ports, and which interface belongs to which device."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -53,8 +53,12 @@ class Port:
         return not self.active and not isinstance(self.state, Unknown)
 
 
-def ports(node: NodeFacts) -> list[Port]:
+def ports(node: NodeFacts) -> tuple[Port, ...]:
     """Every port of which some tool printed the state, in the order of the evidence."""
+    return node.derived(_ports)
+
+
+def _ports(node: NodeFacts) -> tuple[Port, ...]:
     grouped: dict[tuple[str, int], list[RdmaPort]] = {}
     for fact in node.all(RdmaPort):
         grouped.setdefault((fact.device, fact.port), []).append(fact)
@@ -76,7 +80,7 @@ def ports(node: NodeFacts) -> list[Port]:
                 tuple(dict.fromkeys(fact.quote for fact in facts)),
             )
         )
-    return found
+    return tuple(found)
 
 
 def _first(values: Iterable[T | Unknown]) -> T | Unknown:
@@ -107,8 +111,12 @@ def is_infiniband(node: NodeFacts, device: str | Unknown) -> bool:
     return not isinstance(device, Unknown) and layer(node, device) == "InfiniBand"
 
 
-def netdevs(node: NodeFacts) -> dict[str, str]:
+def netdevs(node: NodeFacts) -> Mapping[str, str]:
     """The RDMA device by network interface, as tools print it or persistent names tell it."""
+    return node.derived(_netdevs)
+
+
+def _netdevs(node: NodeFacts) -> Mapping[str, str]:
     found: dict[str, str] = {}
     for port in node.all(RdmaPort):
         if (netdev := known(port.netdev)) is not None:

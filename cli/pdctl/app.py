@@ -9,15 +9,19 @@ from typer.core import TyperGroup
 
 from pdctl.commands import (
     checks,
+    collect,
     demo,
     doctor,
     down,
+    env,
     help_topics,
     inventory,
     kv,
+    lint,
     logs,
     model,
     pair,
+    policy,
     provision,
     runs,
     secret,
@@ -84,17 +88,21 @@ def _options(
 app.command("demo", rich_help_panel="Start")(demo.demo)
 app.command("provision", rich_help_panel="Start")(provision.provision)
 app.add_typer(inventory.app, name="inventory", rich_help_panel="Start")
+app.add_typer(policy.app, name="policy", rich_help_panel="Start")
 app.command("up", rich_help_panel="Start")(up.up)
 app.add_typer(model.app, name="model", rich_help_panel="Start")
 app.command("doctor", rich_help_panel="Diagnose")(doctor.doctor)
+app.command("collect", rich_help_panel="Diagnose")(collect.collect)
 app.command("explain", rich_help_panel="Diagnose")(checks.explain)
 app.add_typer(checks.app, name="checks", rich_help_panel="Diagnose")
+app.command("lint", rich_help_panel="Diagnose")(lint.lint)
 app.command("pair", rich_help_panel="Diagnose")(pair.pair)
 app.add_typer(kv.app, name="kv", rich_help_panel="Diagnose")
 app.command("status", rich_help_panel="Operate")(status.status)
 app.command("logs", rich_help_panel="Operate")(logs.logs)
 app.command("down", rich_help_panel="Operate")(down.down)
 app.add_typer(runs.app, name="runs", rich_help_panel="Operate")
+app.command("env", rich_help_panel="Operate")(env.env)
 app.add_typer(secret.app, name="secret", rich_help_panel="Operate")
 app.add_typer(help_topics.app, name="help", rich_help_panel="Develop")
 

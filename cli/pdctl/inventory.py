@@ -77,7 +77,7 @@ def load_inventory(source: Path, *, limit: str | None = None, deadline_s: float 
         raise UsageError(
             f"no inventory at `{source}`", hint=f"give an INI or YAML inventory; {sample_inventory()} is an example"
         )
-    document, warnings = _read(source, limit, deadline_s)
+    document, warnings = read_document(source, limit=limit, deadline_s=deadline_s)
     hosts = _hosts(document, source)
     if not hosts:
         raise UsageError(
@@ -88,9 +88,14 @@ def load_inventory(source: Path, *, limit: str | None = None, deadline_s: float 
     return Inventory(source, hosts, warnings)
 
 
-def _read(source: Path, limit: str | None, deadline_s: float) -> tuple[dict[str, Any], tuple[str, ...]]:
+def read_document(
+    source: Path, *, limit: str | None = None, export: bool = False, deadline_s: float = _DEADLINE_S
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """What `ansible-inventory --list` prints, and its warnings. export: variables stay with the group that gives them."""
     # Safe path: what lies beside the script is no module of the child.
     command = [sys.executable, "-P", inventory_reader.__file__, "-i", str(source.absolute()), "--list"]
+    if export:
+        command.append("--export")
     if limit:
         command += ["--limit", limit]
     environment = ansible_environment() | {

@@ -56,13 +56,16 @@ class ModelConfig(_Strict):
 
 
 class _Process(_Strict):
-    """drain_s: after SIGTERM, how long requests in work may go on.
+    """run: of which deployment's run this process is; `/health` says it, so that a stranger on the port is known as one.
+
+    drain_s: after SIGTERM, how long requests in work may go on.
 
     secret_file: the deployment's secret, mode 0600; without one only this host's processes are served, and no proof is
     asked of them. security: how far KV connections are protected; the same for a whole deployment. See docs/security.md.
     """
 
     name: str
+    run: str = ""
     listen: Listen
     model: ModelConfig
     drain_s: float = Field(default=5.0, ge=0.0)
@@ -145,7 +148,7 @@ class RouterConfig(_Process):
     role: Literal["router"] = "router"
     prefill: list[Peer] = Field(min_length=1)
     decode: list[Peer] = Field(min_length=1)
-    request_deadline_s: float = Field(default=30.0, gt=0)
+    request_deadline_s: float = Field(default=30.0, gt=0, le=86_400)
     max_body_bytes: int = Field(default=4 << 20, ge=1024)
     default_max_tokens: int = Field(default=1024, ge=1)
     max_requests: int = Field(default=1024, ge=1)

@@ -25,6 +25,7 @@ from pdserve.http_json import (
     ClosingStream,
     ControlGate,
     answer_engine_error,
+    awaited,
     error_body,
     json_line,
     read_call,
@@ -54,7 +55,7 @@ class DecodeServer:
         self._listener: KvListener | None = None
         self._sink: CapturingSink | None = None
         self._metrics = DecodeMetrics()
-        self._host = EngineHost(self._build, self._metrics, config.drain_s)
+        self._host = EngineHost(self._build, self._metrics, config.drain_s, config.run)
         guard = ControlGate(secret).guard
         self.app = Starlette(
             routes=[
@@ -136,7 +137,7 @@ class DecodeServer:
         engine = self._host.engine
         granted = engine.reserve(call.request, call.prompt_tokens, call.max_tokens, call.deadline())
         try:
-            await unless_caller_leaves(request, asyncio.shield(asyncio.wrap_future(granted)))
+            await unless_caller_leaves(request, awaited(granted))
         except CallerLeft:
             engine.abort(call.request, "the router left while waiting for blocks")
             return Response(status_code=499)

@@ -148,6 +148,20 @@ class Route(Fact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RouteEntry(Fact):
+    """A line of the main routing table. destination: `default` or a prefix; via: the gateway, empty on the link.
+
+    source: the address that the kernel prefers, metric as printed; both empty where not printed.
+    """
+
+    destination: str
+    via: str
+    netdev: str
+    source: str
+    metric: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PathProbe(Fact):
     """A ping that may not be broken up. size: the whole IP packet in bytes; mtu: what stood in its way.
 

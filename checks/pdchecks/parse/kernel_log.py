@@ -123,6 +123,13 @@ _EVENTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("nvml-mismatch", re.compile(r"(?P<device>NVRM): (?P<detail>API mismatch: .{1,120})")),
 )
 
+# Each pattern above and below needs one of these in its line; most lines of a kernel log have none.
+_NEEDED = (
+    " error: ", "mlx5_cmd_", "async reg mr", "Port module event", "PCIe slot", "handle_hca_cap", "firmware version: ",
+    "Driver cmdif", "NVM image", "probe", "_one", "unknown parameter", "peermem: ", "nv_peer_mem: ", "able overflow",
+    "ABLE OVERFLOW", "able Overflow", "NVRM: ", ": SXid ", "PCIe bandwidth",
+)  # fmt: skip
+
 # drivers/pci/pci.c, __pcie_print_link_status
 _BANDWIDTH = re.compile(
     r"(?P<address>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]): (?P<available>\d{1,4}\.\d{1,3}) Gb/s available PCIe bandwidth, "
@@ -142,8 +149,11 @@ _SHAPE = re.compile(
 
 def parse(block: Block) -> list[Fact] | Unknown:
     facts: list[Fact] = []
-    for line in block.lines:
+    needed = [part for part in _NEEDED if part in block.output]
+    for line in block.lines if needed else ():
         text = line[:1000]
+        if not any(part in text for part in needed):
+            continue
         if limited := _BANDWIDTH.search(text):
             facts.append(_bandwidth(block, text, limited))
             continue
@@ -183,4 +193,4 @@ def _claims(block: Block) -> bool:
     return runs(block, "dmesg", "journalctl", "syslog", "messages", "kern.log") or looks_like(block, _SHAPE)
 
 
-READER = Reader("kernel log", _claims, parse)
+READER = Reader("kernel log", _claims, parse, events=True)

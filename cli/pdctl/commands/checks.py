@@ -1,10 +1,14 @@
 """`pdctl checks list` and `pdctl explain ID`."""
 
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 import typer
 
 from pdctl.errors import UsageError
+
+if TYPE_CHECKING:
+    from pdchecks.lint.rule import Rule
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The doctor's checks.")
 
@@ -20,8 +24,14 @@ def _checks() -> None:
 
 
 @app.command("list")
-def list_checks(output: Output = typer.Option(Output.TABLE, "-o", "--output", help="Format of stdout.")) -> None:
+def list_checks(
+    lint: bool = typer.Option(False, "--lint", help="The rules of `pdctl lint` instead."),
+    output: Output = typer.Option(Output.TABLE, "-o", "--output", help="Format of stdout."),
+) -> None:
     """All checks, in the order in which the doctor asks them."""
+    if lint:
+        _list_rules(output)
+        return
     from pdchecks.registry import CHECKS
 
     if output is Output.JSON:
@@ -34,19 +44,37 @@ def list_checks(output: Output = typer.Option(Output.TABLE, "-o", "--output", he
         typer.echo(f"{check.id:<12} {check.topic:<24} {check.severity.value:<9} {check.title}")
 
 
+def _list_rules(output: Output) -> None:
+    from pdchecks.lint.registry import RULES
+
+    if output is Output.JSON:
+        import json
+
+        rows = [{"id": rule.id, "status": rule.status.value, "title": rule.title} for rule in RULES]
+        typer.echo(json.dumps({"schema": "pdctl.lint-rules/1", "rules": rows}, ensure_ascii=False, indent=2))
+        return
+    for rule in RULES:
+        typer.echo(f"{rule.id:<12} {rule.status.value:<5} {rule.title}")
+
+
 def explain(
     check_id: str = typer.Argument(..., metavar="ID", help="A check's ID, as a finding shows it."),
     output: Output = typer.Option(Output.TABLE, "-o", "--output", help="Format of stdout."),
 ) -> None:
-    """Explain a finding: what the check looks at, why it matters, how to verify and how to fix."""
+    """Explain a finding: what the check looks at, why it matters, how to verify and how to fix. Lint rules too."""
     from pdchecks.documentation import explanation
+    from pdchecks.lint.registry import RULE_BY_ID
     from pdchecks.registry import BY_ID
 
-    check = BY_ID.get(check_id.strip().upper())
+    wanted = check_id.strip().upper()
+    if wanted in RULE_BY_ID:
+        _explain_rule(RULE_BY_ID[wanted], output)
+        return
+    check = BY_ID.get(wanted)
     if check is None:
         import difflib
 
-        close = difflib.get_close_matches(check_id.upper(), BY_ID, n=3, cutoff=0.5)
+        close = difflib.get_close_matches(wanted, [*BY_ID, *RULE_BY_ID], n=3, cutoff=0.5)
         hint = f"did you mean {', '.join(close)}?" if close else "`pdctl checks list` names them all"
         raise UsageError(f"no check `{check_id}`", hint=hint)
     text = explanation(check)
@@ -65,3 +93,20 @@ def explain(
         typer.echo(json.dumps(record, ensure_ascii=False, indent=2))
     else:
         typer.echo(text.rstrip())
+
+
+def _explain_rule(rule: "Rule", output: Output) -> None:
+    if output is Output.JSON:
+        import json
+
+        record = {
+            "schema": "pdctl.lint-rule/1",
+            "id": rule.id,
+            "status": rule.status.value,
+            "title": rule.title,
+            "sources": list(rule.sources),
+            "text": rule.document,
+        }
+        typer.echo(json.dumps(record, ensure_ascii=False, indent=2))
+    else:
+        typer.echo(rule.document.rstrip())

@@ -26,6 +26,7 @@ def up(
     import sys
     import time
 
+    from pdctl import baseline
     from pdctl.deploy import bringup, spec
     from pdctl.errors import UsageError
     from pdctl.extras import require as require_extra
@@ -65,3 +66,5 @@ def up(
         since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(result.since))
         lines.say(f"deployment `{wanted.name}` is ready since {since}; nothing to do")
     typer.echo(result.record.endpoint + "/v1")
+    if result.started:
+        baseline.keep()

@@ -130,7 +130,7 @@ def _one_process(record: Record, messages: list[dict[str, str]], max_tokens: int
 
 def _doctor(out: TextIO) -> None:
     """Its findings are about this host and do not decide the demo."""
-    command = [sys.executable, "-m", "pdctl", "doctor", "-o", "json"]
+    command = [sys.executable, "-m", "pdctl", "doctor", "--interval", "0", "-o", "json"]
     try:
         asked = subprocess.run(command, stdout=subprocess.PIPE, encoding="utf-8", timeout=_DOCTOR_DEADLINE_S)
     except subprocess.TimeoutExpired:

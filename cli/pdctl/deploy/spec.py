@@ -21,10 +21,11 @@ class _Strict(BaseModel):
 
 
 class RouterSpec(_Strict):
-    """port 0 picks a free one."""
+    """port 0 picks a free one. request_deadline_s: longest wait for a next token, unless the request says its own."""
 
     host: str = "127.0.0.1"
     port: int = Field(default=8000, ge=0, le=65535)
+    request_deadline_s: float = Field(default=30.0, gt=0, le=86400)
 
 
 class PoolSpec(_Strict):

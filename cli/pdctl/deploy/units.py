@@ -53,6 +53,7 @@ def _config(state: StateDir, record: Record, role: Role) -> dict[str, Any]:
     common = {
         "role": role,
         "name": unit.name,
+        "run": record.run,
         "listen": {"host": record.host if role == "router" else host.strip("[]"), "port": int(port)},
         "model": {
             "path": record.model,
@@ -75,4 +76,5 @@ def _config(state: StateDir, record: Record, role: Role) -> dict[str, Any]:
             "block_tokens": record.block_tokens,
         }
     pools: tuple[Role, ...] = ("prefill", "decode")
-    return {**common, **{pool: [{"name": record.unit(pool).name, "url": record.unit(pool).url}] for pool in pools}}
+    peers: dict[str, Any] = {pool: [{"name": record.unit(pool).name, "url": record.unit(pool).url}] for pool in pools}
+    return {**common, **peers, "request_deadline_s": record.request_deadline_s}

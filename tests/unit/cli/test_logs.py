@@ -54,3 +54,10 @@ def test_follow_yields_new_lines_and_survives_a_cut(tmp_path: Path) -> None:
         unit.write("young\n")
         unit.flush()
     assert next(stream) == ("prefill", "young")
+
+
+def test_what_an_earlier_run_wrote_into_the_same_log_is_told_apart() -> None:
+    old, new = '{"ts": 1.0, "event": "ready"}', '{"ts": 3.0, "event": "ready"}'
+    assert logs.since([old, "Traceback", old, new, "Traceback"], 2.0) == [new, "Traceback"]
+    assert logs.since([old], 2.0) == []
+    assert logs.since(["[1, 2]", "no JSON"], 2.0) == ["[1, 2]", "no JSON"]

@@ -24,6 +24,7 @@ def test_a_flag_wins_over_the_file_and_the_file_over_the_default(tmp_path: Path)
     [
         ("modell: x\n", "modell"),
         ("router: {port: 99999}\n", "router.port"),
+        ("router: {request_deadline_s: 0}\n", "router.request_deadline_s"),
         ("engine: magic\n", "engine"),
         ("name: ../../etc\n", "name"),
         ("- a\n- b\n", "not a list"),

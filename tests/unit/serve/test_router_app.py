@@ -56,6 +56,7 @@ def test_nobody_behind_it_is_a_gateway_timeout_that_names_the_peer(client: TestC
         error = answer.json()["error"]
         assert (answer.status_code, error["code"], error["type"]) == (504, "deadline", "server_error")
         assert NOBODY in error["message"]
+        assert "`timeout_s`" in error["message"] and "`x-pdctl-timeout-s`" in error["message"]
     assert client.get("/metrics").text.count('outcome="deadline"') >= 1
 
 
