@@ -23,6 +23,7 @@ from pdctl.commands import (
     pair,
     policy,
     provision,
+    runs,
     secret,
     status,
     up,
@@ -100,6 +101,7 @@ app.add_typer(kv.app, name="kv", rich_help_panel="Diagnose")
 app.command("status", rich_help_panel="Operate")(status.status)
 app.command("logs", rich_help_panel="Operate")(logs.logs)
 app.command("down", rich_help_panel="Operate")(down.down)
+app.add_typer(runs.app, name="runs", rich_help_panel="Operate")
 app.command("env", rich_help_panel="Operate")(env.env)
 app.add_typer(secret.app, name="secret", rich_help_panel="Operate")
 app.add_typer(help_topics.app, name="help", rich_help_panel="Develop")

@@ -92,9 +92,12 @@ class Site:
     def provision(self, inventory: Path, *options: str, environment: Mapping[str, str] | None = None) -> Ran:
         return _ended(self.start(inventory, *options, environment=environment))
 
+    def pdctl(self, *arguments: str) -> Ran:
+        return _ended(self.lab.start(str(PDCTL), *arguments))
+
     def diagnose(self, inventory: Path, *options: str) -> Ran:
         """`pdctl doctor`, with the whole of its document."""
-        return _ended(self.lab.start(str(PDCTL), "doctor", str(inventory), "-o", "json", *options))
+        return self.pdctl("doctor", str(inventory), "-o", "json", *options)
 
     def collect(self, inventory: Path, bundle: Path, *options: str) -> Ran:
         return _ended(self.lab.start(str(PDCTL), "collect", str(inventory), "--to", str(bundle), *options))

@@ -8,7 +8,7 @@ import signal
 import sysconfig
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -39,8 +39,11 @@ class Ended:
     said: str
 
 
-def run_playbook(options: Options, on_event: EventHandler, *, passwords_in_inventory: bool) -> Ended:
-    """Run to the end. `on_event` gets each event as it comes.
+def run_playbook(
+    options: Options, run: str, hosts: Sequence[str] | None, on_event: EventHandler, *, passwords_in_inventory: bool
+) -> Ended:
+    """Run to the end. `on_event` gets each event as it comes. run: the id under which nodes keep their former state.
+    hosts: only these, of plain names; None: what the options select.
 
     A first SIGINT, SIGTERM or SIGHUP ends ansible-playbook before its next task, a second one or `_GRACE_S` later by force. SSH
     masters and worker processes of the run are gone when this returns.
@@ -62,15 +65,18 @@ def run_playbook(options: Options, on_event: EventHandler, *, passwords_in_inven
     with tempfile.TemporaryDirectory(prefix="pdctl-") as private, control_path_folder() as sockets, _Stop() as stop:
         folder = Path(private)
         _write_private(folder / "env" / "settings", {"pexpect_timeout": _POLL_S})
-        if options.extra_vars:
-            _write_private(folder / "env" / "extravars", _extra_vars(options.extra_vars))
+        variables = {**extra_variables(options.extra_vars), "backup_run": run, **options.variables}
+        _write_private(folder / "env" / "extravars", variables)
+        if hosts is not None:
+            # A file, since thousands of names do not fit into an argument.
+            (folder / "hosts").write_text("".join(f"{name}\n" for name in hosts), encoding="utf-8")
         config = RunnerConfig(
             private_data_dir=private,
             # Relative paths in an inventory mean the user's folder, as with ansible-playbook.
             project_dir=str(Path.cwd()),
             playbook=str(options.playbook),
             inventory=str(options.inventory.absolute()),
-            limit=options.limit,
+            limit=options.limit if hosts is None else f"@{folder / 'hosts'}",
             tags=",".join(options.tags) or None,
             skip_tags=",".join(options.skip_tags) or None,
             forks=options.forks,
@@ -181,7 +187,7 @@ def _flags(options: Options) -> str:
     return shlex.join(flags)
 
 
-def _extra_vars(given: tuple[str, ...]) -> dict[str, Any]:
+def extra_variables(given: tuple[str, ...]) -> dict[str, Any]:
     """One mapping from `key=value ...`, JSON, YAML and `@file`; later ones win. It never goes into argv."""
     import yaml
     from ansible.errors import AnsibleError
