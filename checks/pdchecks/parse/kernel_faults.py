@@ -2,7 +2,7 @@
 
 import re
 
-_MLX5 = r"mlx5_core (?P<device>[0-9a-f]{0,4}:?[0-9a-f]{2}:[0-9a-f.]{2,5}): (?:\w{2,40}:\d{1,5}:\(pid \d{1,9}\): )?"
+_MLX5 = r"mlx5_core (?P<device>[0-9a-f]{0,4}:?[0-9a-f]{2}:[0-9a-f.]{2,5}): (?:\w{2,40}:(?:\d{1,5}:)?(?:\(pid \d{1,9}\):)? )?"
 _PCI = r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 
 # kind -> pattern, as in `kernel_log.py`.
@@ -13,7 +13,7 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
         re.compile(
             _MLX5
             + r"(?P<detail>Fatal error \d{1,3} detected|device's health compromised.{0,40}"
-            + r"|synd 0x[0-9a-f]{1,4}: (?:unrecoverable|assert|EQ error|ICM fetch|FFSER|internal)[a-zA-Z \d]{0,40}"
+            + r"|synd 0x(?!0+:)[0-9a-f]{1,4}: [a-zA-Z ]{3,40}"
             + r"|Health issue observed, [a-zA-Z ]{3,40}, severity\([0-3]\) [A-Z]{3,10}"
             + r"|health recovery (?:flow aborted|failed).{0,60}|health recovery had a failure.{0,40})"
         ),
