@@ -8,7 +8,7 @@ from typing import TypeVar
 from pdchecks.evidence import Quote
 from pdchecks.facts.log import DevicesInUse
 from pdchecks.facts.net import Netdev, NicDriver
-from pdchecks.facts.rdma import Gid, RdmaPort
+from pdchecks.facts.rdma import Gid, NoRdmaDevice, RdmaPort
 from pdchecks.nodefacts import NodeFacts
 from pdchecks.unknown import Unknown, known
 
@@ -181,6 +181,16 @@ def made_by_software(node: NodeFacts, netdev: str) -> bool:
     if any(fact.kind for fact in shown):
         return not any(fact.kind in _CARRYING_KINDS for fact in shown)
     return any(fact.queue == "noqueue" and not fact.lower and "MASTER" not in fact.quote.text for fact in shown)
+
+
+def has_no_rails(node: NodeFacts) -> bool:
+    """Known to have no RDMA device and no more than one interface to other hosts: what rails need is not needed."""
+    names = {fact.name for fact in node.all(Netdev) if fact.name != "lo" and fact.medium != "loopback"}
+    reaching = [name for name in names if not made_by_software(node, name)]
+    return bool(node.all(NoRdmaDevice)) and bool(node.all(Netdev)) and len(reaching) < 2
+
+
+NO_RAILS = "which only hosts with several rails need: this one has no RDMA device and one network interface"
 
 
 def is_hardware(node: NodeFacts, netdev: str) -> bool:
