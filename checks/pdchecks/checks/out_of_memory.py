@@ -20,12 +20,15 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
     for event in node.all(KernelEvent):
         if event.kind == "out-of-memory":
             killed.setdefault((event.device, event.driver.startswith("Memory cgroup")), []).append(event)
+    groups = [event for event in node.all(KernelEvent) if event.kind == "out-of-memory-group"]
     for (process, in_group), events in killed.items():
-        yield _judge(process, in_group, events)
+        of_engine = [e for e in groups if e.device == process and _ENGINE.search(e.detail)]
+        yield _judge(process, in_group, events, of_engine)
 
 
-def _judge(process: str, in_group: bool, events: list[KernelEvent]) -> Verdict:
-    engine, maybe = _ENGINE.match(process) is not None, _MAYBE.fullmatch(process) is not None
+def _judge(process: str, in_group: bool, events: list[KernelEvent], of_engine: list[KernelEvent]) -> Verdict:
+    """of_engine: lines by which that process stood in the control group of an engine's unit or container."""
+    engine, maybe = bool(of_engine) or _ENGINE.match(process) is not None, _MAYBE.fullmatch(process) is not None
     # Another program's own limit is no trouble of the node's.
     harmless = in_group and not (engine or maybe)
     where = "the limit of its control group" if in_group else "the memory of the node"
@@ -37,7 +40,7 @@ def _judge(process: str, in_group: bool, events: list[KernelEvent]) -> Verdict:
         f"the kernel killed {process} ({who}) for want of memory{times}: {where} was used up",
         "Of all processes the kernel ends the one that frees most, without a word in the program's own log. Pinned "
         "memory (KV offloaded to the host, registered regions) cannot be swapped out.",
-        tuple(event.quote for event in events[:4]),
+        tuple(event.quote for event in (events + of_engine)[:4]),
         ("dmesg -T | grep -A40 'invoked oom-killer'", "free -h", "systemctl show -p MemoryMax,MemoryCurrent UNIT"),
         None
         if harmless

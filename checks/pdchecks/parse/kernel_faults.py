@@ -55,6 +55,18 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"(?P<detail>transmit queue \d{1,4} timed out.{0,20})"
         ),
     ),
+    # drivers/net/ethernet/mellanox/mlx5/core/en_main.c, mlx5e_tx_timeout
+    (
+        "transmit-timeout",
+        re.compile(r"(?P<driver>mlx5_core) [0-9a-f:.]{7,14} (?P<device>[\w.-]{1,15}): (?P<detail>TX timeout detected)"),
+    ),
+    # mm/oom_kill.c, dump_oom_summary: whose control group the process stood in
+    (
+        "out-of-memory-group",
+        re.compile(
+            r"oom-kill:constraint=.{0,400}?,task_memcg=(?P<detail>[^,]{1,300}),task=(?P<device>[^,]{1,40}),pid="
+        ),
+    ),
     # mm/oom_kill.c, __oom_kill_process; before 4.19 it said Kill
     (
         "out-of-memory",
@@ -76,6 +88,14 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"|Corruption (?:of in-memory data|detected)).{0,80})"
         ),
     ),
+    # drivers/nvme/host/pci.c, nvme_timeout
+    (
+        "disk-error",
+        re.compile(
+            r"nvme (?P<device>nvme\d{1,3}): (?P<detail>I/O (?:tag )?\d{1,5} .{0,60}?timeout, (?:aborting|reset controller).{0,20}"
+            r"|controller is down; will reset.{0,60})"
+        ),
+    ),
     # block/blk-core.c, blk_print_req_error and fs/buffer.c
     (
         "disk-error",
@@ -91,5 +111,5 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
 # Each pattern above needs one of these in its line.
 NEEDED = (
     "Fatal error", "health", "Health", "synd 0x", "timeout", "AER: ", "PCIe Bus Error", "NETDEV WATCHDOG", "of memory",
-    "EXT4-fs", "XFS (", " error, dev ", "Buffer I/O error", "mlx5_cmd",
+    "EXT4-fs", "XFS (", "oom-kill:", "TX timeout", "controller is down", " error, dev ", "Buffer I/O error", "mlx5_cmd",
 )  # fmt: skip

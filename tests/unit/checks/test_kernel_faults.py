@@ -7,6 +7,7 @@ import pytest
 from pdchecks.evidence import by_node, read_blocks
 from pdchecks.finding import Finding, Status
 from pdchecks.policy import Policy, read_layer, resolve
+from pdchecks.ranking import rank
 from pdchecks.run import diagnose
 
 ROOT = Path(__file__).parents[3]
@@ -62,3 +63,13 @@ def test_an_ordinary_line_is_no_fault(line: str) -> None:
 def test_a_reverse_path_filter_is_explained_by_its_value(value: str, words: str) -> None:
     (fault,) = faults("sysctl net.ipv4.conf.all.rp_filter", f"net.ipv4.conf.all.rp_filter = {value}")
     assert words in fault.cause
+
+
+@pytest.mark.parametrize(("slot", "roots"), [("3b", 1), ("c1", 2)], ids=["of-this-card", "of-another"])
+def test_a_broken_slot_explains_its_own_card_only(slot: str, roots: int) -> None:
+    found = faults(
+        "dmesg",
+        f"[ 6.0] pcieport 0000:3a:00.0: AER: Uncorrected (Fatal) error received: 0000:{slot}:00.0",
+        "[ 6.1] mlx5_core 0000:3b:00.0: poll_health:739:(pid 0): Fatal error 1 detected",
+    )
+    assert len(rank(found)) == roots
