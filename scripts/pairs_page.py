@@ -30,7 +30,10 @@ path is relative to the file.
 
 *moved by*: pdctl's own KV contract (also where no connector is named), NIXL, or another connector. *alone*: what the engines
 would do without this verdict: **refused** by one of them, **fails** at a request, or **silent**: they accept each other and
-the answers are wrong. A field that is not listed is equal. Exit codes: 1 for fatal, 3 for unknown, else 0.
+the answers are wrong. A field that is not listed is equal.
+An option that the bundled engine does not have is an error. One of vLLM's that no rule here reads is **unknown** where the
+two sides differ in it, unless it is known not to matter to KV (ports, logging, how much is taken at a time); so is all that
+stands in a file of `--config`, and a release newer than any that was read. Exit codes: 1 for fatal, 3 for unknown, else 0.
 """
 
 

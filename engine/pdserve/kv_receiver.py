@@ -131,10 +131,25 @@ class KvReceiver:
 
     def place(self, frame: LayerFrame) -> Sequence[memoryview]:
         with self._lock:
-            reservation = self._live(frame.request)
-            self._check(frame, reservation)
-            if reservation.writing is not None:
-                raise KvRefused(f"{frame}: {reservation.writing} is still on its way")
+            self._placeable(frame)
+        if not self._landing.room(frame):
+            raise KvRefused(f"{frame}: decode has no memory free to stage it, too many large frames are on their way")
+        try:
+            return self._place(frame)
+        except BaseException:
+            self._landing.forget(frame)
+            raise
+
+    def _placeable(self, frame: LayerFrame) -> Reservation:
+        reservation = self._live(frame.request)
+        self._check(frame, reservation)
+        if reservation.writing is not None:
+            raise KvRefused(f"{frame}: {reservation.writing} is still on its way")
+        return reservation
+
+    def _place(self, frame: LayerFrame) -> Sequence[memoryview]:
+        with self._lock:
+            reservation = self._placeable(frame)
             views = self._landing.views(reservation.table, frame)
             reservation.writing = frame
             if not reservation.figures.first_frame_at:
@@ -146,7 +161,19 @@ class KvReceiver:
             reservation = self._reservations.get(frame.request)
             if reservation is None or reservation.writing != frame:
                 raise KvRefused(f"{frame}: landed without being placed")
+        # Without the lock: until `writing` is cleared nobody else has to do with its blocks.
+        try:
             self._landing.land(reservation.table, frame)
+        except Exception as error:
+            with self._lock:
+                reservation.writing = None
+                freed = self._drop_if_idle(reservation)
+            if freed:
+                self.on_freed()
+            if isinstance(error, OverflowError):
+                raise KvRefused(f"{frame}: {error}; serve with bfloat16 or float32") from None
+            raise
+        with self._lock:
             reservation.writing = None
             coverage = reservation.coverage[frame.layer]
             reservation.figures.resent += coverage.holds(frame.first_token, frame.end_token)
@@ -160,6 +187,8 @@ class KvReceiver:
     def first_token(self, done: FirstToken) -> None:
         with self._lock:
             reservation = self._live(done.request)
+            if reservation.writing is not None:
+                raise KvRefused(f"request {done.request.hex()}: {reservation.writing} is still on its way")
             if done.prompt_tokens != reservation.prompt_tokens:
                 raise KvRefused(
                     f"request {done.request.hex()}: {done.prompt_tokens} prompt tokens were sent, "

@@ -10,6 +10,7 @@ from typing import TypeAlias
 from pdwire.dtypes import DType
 from pdwire.errors import LocalProtocolError, RemoteProtocolError, Unauthenticated
 from pdwire.limits import MAX_FRAME_TOKENS, Offer
+from pdwire.outcome import Conversion
 from pdwire.record import CompatRecord
 from pdwire.validate import CONNECTION, exactly, finite, integer, request_id, shown, text
 
@@ -150,11 +151,20 @@ class Proof:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hello:
-    """The first frame of each side. The prefill side says it first."""
+    """The first frame of each side. The prefill side says it first.
+
+    converts: what this side agrees to have converted on the way, each once, in any order. Decode converts it; a
+    conversion counts where both have named it.
+    """
 
     role: Role
     record: CompatRecord
     offer: Offer
+    converts: tuple[Conversion, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(set(self.converts)) != len(self.converts):
+            raise LocalProtocolError(f"converts must name each conversion once: {shown(self.converts)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -90,11 +90,14 @@ def _dtype(prefill: CompatRecord, decode: CompatRecord, can: Set[Conversion]) ->
         case Conversion.DTYPE:
             return _convert(f"every {have.label} is a {want.label}")
         case Conversion.ROUNDING:
-            return _convert(f"{have.label} is rounded to {want.label}, to nearest even", exact=False)
+            how = f"{have.label} is rounded to {want.label}, to nearest even"
+            narrow = "; a value beyond 65504, which it cannot hold, costs its request" if want is DType.FLOAT16 else ""
+            return _convert(how + narrow, exact=False)
         case _:
             pass
     reason = f"KV bytes are stored as sent; {have.label} read as {want.label} is garbage"
-    may = "; or `kv_rounding: true` on both" if prefill.engine == decode.engine == "torch" and not scaled else ""
+    roundable = prefill.engine == decode.engine == "torch" and not scaled and have.itemsize > 1 and want.itemsize > 1
+    may = "; or `kv_rounding: true` on both" if roundable else ""
     return _refuse(reason, one_value(prefill, decode, "dtype") + may)
 
 

@@ -13,15 +13,14 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
-import psutil
 import pytest
 from tests.contract.operator import Operator
 from tests.engine.cluster import Stream
+from tests.engine.pace import share_of_a_core
 from tests.engine.reference_tokens import MAX_TOKENS, ReferenceTokens, differs, load_reference
 
 from pdserve.control_auth import ControlAuth
@@ -134,20 +133,6 @@ def wait_for(what: Callable[[], bool], seconds: float = 60.0) -> None:
     while not what():
         assert time.monotonic() < end, f"not within {seconds:g} s"
         time.sleep(0.05)
-
-
-@contextmanager
-def share_of_a_core(pid: int) -> Iterator[Callable[[], float]]:
-    """What the process, which always has something to compute, got of one core in the block; 1 on an idle machine."""
-    process, share = psutil.Process(pid), [1.0]
-
-    def spent() -> float:
-        times = process.cpu_times()
-        return float(times.user + times.system)
-
-    began, before = time.monotonic(), spent()
-    yield lambda: share[0]
-    share[0] = min(1.0, (spent() - before) / (time.monotonic() - began))
 
 
 def assert_back_in_time(role: str, back: Back) -> None:

@@ -168,6 +168,33 @@ def test_strangers_do_not_keep_out_who_holds_the_secret() -> None:
             stranger.close()
 
 
+def test_a_flood_of_strangers_has_no_more_connections_than_there_may_be() -> None:
+    held = TransportSecurity(Security.AUTHENTICATED, lambda: [SECRET])
+    listener = TcpTransport(QUICK, security=held, max_connections=3).listen("127.0.0.1", 0, DECODE, Sink())
+    counted: list[int] = []
+    over = threading.Event()
+
+    def count() -> None:
+        while not over.wait(0.0005):
+            counted.append(listener.connections)  # type: ignore[attr-defined]
+
+    counter = threading.Thread(target=count)
+    counter.start()
+    strangers = []
+    try:
+        for _ in range(60):
+            strangers.append(dial(listener.address))
+            strangers[-1].settimeout(20)
+            assert strangers[-1].recv(HEAD_BYTES)
+    finally:
+        over.set()
+        counter.join()
+        listener.close()
+        for stranger in strangers:
+            stranger.close()
+    assert max(counted) <= 3
+
+
 @both
 def test_what_was_recorded_cannot_be_played_again(security: Security, caplog: pytest.LogCaptureFixture) -> None:
     with Listening("tcp", security=security) as decode:

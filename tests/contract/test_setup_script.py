@@ -94,6 +94,14 @@ def test_an_environment_that_is_complete_is_left_alone_at_once(checkout: Path) -
     assert _setup(checkout, None).returncode != 0, "a changed pin must not pass as done"
 
 
+def test_an_environment_without_extras_can_be_given_one_later(checkout: Path) -> None:
+    """What a setup of the core leaves is a blank line."""
+    _complete(checkout)
+    (checkout / ".venv" / "pdctl-extras").write_text("\n", encoding="utf-8")
+    done = _setup(checkout, None)
+    assert (done.returncode, done.stderr) == (0, ""), "the digest is that of `engine` alone"
+
+
 @contextlib.contextmanager
 def _another_setup(checkout: Path) -> Iterator[None]:
     with (checkout / ".setup.lock").open("a") as lock:

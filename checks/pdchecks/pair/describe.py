@@ -11,6 +11,7 @@ also stand below `pair:`, beside `ABOUT`, which nobody judges.
 from __future__ import annotations
 
 import re
+import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -88,7 +89,7 @@ def describe(document: object, load: LoadModel) -> tuple[Side, Side]:
 def _known_keys(where: str, mapping: Mapping[str, Any]) -> None:
     for key in mapping:
         if key not in KEYS:
-            raise DescriptionError(f"unknown key {key!r} in {where} (known: {', '.join(KEYS)})")
+            raise DescriptionError(f"unknown key {reprlib.repr(key)} in {where} (known: {', '.join(KEYS)})")
 
 
 def _side(role: Role, top: Mapping[str, Any], own: Mapping[str, Any], load: LoadModel) -> Side:
@@ -97,7 +98,7 @@ def _side(role: Role, top: Mapping[str, Any], own: Mapping[str, Any], load: Load
     def text(key: str) -> str | None:
         value = values.get(key)
         if value is not None and not isinstance(value, str | int | float):
-            raise DescriptionError(f"{role}: `{key}` must be text: {value!r}")
+            raise DescriptionError(f"{role}: `{key}` must be text: {reprlib.repr(value)}")
         return None if value is None else str(value)
 
     command = parse_command(" ".join(str(part["args"]) for part in (top, own) if part.get("args")))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pdchecks.pair.command import Options
@@ -43,6 +43,7 @@ class Resolved:
 
     fields: of pdwire.CompatRecord, each a value or Unknown; `name` and `protocol` are not among them.
     faults: why this side would not start, or not work, whatever its peer is. can: what it converts on the way.
+    unread: options that may matter and that nothing looks at, by name.
     """
 
     side: Side
@@ -51,3 +52,4 @@ class Resolved:
     fields: Mapping[str, object]
     faults: tuple[PairField, ...] = ()
     can: frozenset[Conversion] = frozenset()
+    unread: Mapping[str, str] = field(default_factory=dict)

@@ -218,7 +218,8 @@ class Endpoint:
             self._ticked = time.monotonic()
             on_tick()
         if deadline is None:
-            # A head that comes by drops is bounded as silence is: by idle_s, which on_tick looks after.
+            # A head that comes by drops is bounded as silence is: by idle_s since the last whole frame, which on_tick
+            # looks after, whether bytes come or not.
             self.stream.read(self._head, math.inf, "between frames", on_tick)
             what, end = IN_A_FRAME, time.monotonic() + self.connection.limits.frame_s
         else:
@@ -238,7 +239,7 @@ class Endpoint:
                 note(frame)
             self.lock.notify_all()
         if isinstance(frame, Abort) and frame.request == CONNECTION:
-            raise PeerGone(f"given up by the peer: {frame.reason}")
+            raise PeerGone(f"given up by the peer: {frame.reason}", frame.code)
         if isinstance(frame, Bye):
             raise PeerGone("closed by the peer")
         return frame

@@ -119,10 +119,12 @@ class WritingStream(Stream):
         """Whether bodies go to shared memory at all."""
         return self._segment is not None
 
-    def accept(self, deadline: float) -> None:
-        """What decode lends, after its HELLO."""
+    def accept(self, deadline: float) -> bool:
+        """What decode lends, after its HELLO. False: it says a frame instead, which is still to be read."""
         while True:
             try:
+                if self._socket.recv(1, socket.MSG_PEEK) not in (LENT, INLINE, b""):
+                    return False
                 mark, fds = _receive_fds(self._socket)
                 break
             except BlockingIOError:
@@ -135,11 +137,12 @@ class WritingStream(Stream):
                 self._segment = Segment.attach(fds[0])
             except (OSError, ValueError) as error:
                 raise PeerGone(f"cannot map the memory that the peer lends: {error}") from None
-            return
+            return True
         for fd in fds:
             os.close(fd)
         if mark != INLINE:
             raise PeerGone("closed by the peer in the handshake" if not mark else "lends no memory that can be used")
+        return True
 
     def route(self, frame: LayerFrame) -> Route:
         if self._segment is None:

@@ -1,13 +1,15 @@
 """A stream socket whose every wait ends: exact reads and gathered writes against a deadline, in plain threads.
 
 One thread may read while another writes. Both wait inside the kernel, which fills or empties a whole slice for one call,
-but never longer than `tick_s`; a reader then calls `idle`, so that its thread can do what time asks of it.
+but never longer than `tick_s`; a reader then calls `idle`, so that its thread can do what time asks of it. It does so
+also where bytes keep coming, or a peer that sends one for each tick would keep every deadline from being looked at.
 Deadlines are `time.monotonic()` seconds. Everything that ends the connection is PeerGone, with the reason in words.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import select
 import socket
 import struct
@@ -17,7 +19,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from pdwire import Connection, LayerFrame
+from pdwire import AbortCode, Connection, LayerFrame
 
 if TYPE_CHECKING:
     from pdserve.transport.security import Guard
@@ -35,7 +37,11 @@ Route: TypeAlias = Sequence[tuple[int, int]]
 
 
 class PeerGone(Exception):
-    """The connection is of no further use: closed, reset, or too slow."""
+    """The connection is of no further use: closed, reset, or too slow. code: the peer's, where it gave it up by ABORT."""
+
+    def __init__(self, message: str, code: AbortCode = AbortCode.INTERNAL) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class Stream:
@@ -49,6 +55,7 @@ class Stream:
         self.guard = guard
         self._socket = sock
         self._tick_s = tick_s
+        self._idled = time.monotonic()
         self._closing = threading.Lock()
         """A closed descriptor's number may already be another connection's: never shut it down after that."""
         self._readable = select.poll()
@@ -79,16 +86,14 @@ class Stream:
         todo = [view for view in views if view.nbytes]
         first = 0
         while first < len(todo):
+            waited = False
             try:
                 count = self._receive(_slice(todo, first))
             except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise PeerGone(f"too slow {what}") from None
-                idle()
-                continue
+                count, waited = 0, True
             except OSError as error:
                 raise PeerGone(f"read failed: {error}") from None
-            if not count:
+            if not count and not waited:
                 raise PeerGone(f"closed by the peer {what}")
             while count:
                 view = todo[first]
@@ -99,8 +104,16 @@ class Stream:
                     first += 1
                 else:
                     todo[first] = view[taken:]
-            if time.monotonic() > deadline:
-                raise PeerGone(f"too slow {what}")
+            self._keep_time(deadline, what, idle if first < len(todo) else None, waited=waited)
+
+    def _keep_time(self, deadline: float, what: str, idle: Callable[[], None] | None, *, waited: bool = False) -> None:
+        """After each read. idle: None when that was the last one: what is there whole is not late."""
+        now = time.monotonic()
+        if now > deadline:
+            raise PeerGone(f"too slow {what}")
+        if idle is not None and (waited or now - self._idled >= self._tick_s):
+            self._idled = now
+            idle()
 
     def take(
         self,
@@ -148,15 +161,17 @@ class Stream:
 
     def write(self, buffers: list[memoryview], deadline: float) -> None:
         """Writes everything."""
-        while buffers := self._send(buffers, 0):
+        while buffers := self._send(buffers, 0, deadline):
             if time.monotonic() > deadline:
                 raise PeerGone("does not take what it is sent")
 
-    def _send(self, buffers: list[memoryview], flags: int) -> list[memoryview]:
-        """What is left over when the socket takes no more, or for `tick_s` has not."""
+    def _send(self, buffers: list[memoryview], flags: int, deadline: float = math.inf) -> list[memoryview]:
+        """What is left over when the socket takes no more, or for `tick_s` has not, or the deadline has passed."""
         try:
             while buffers:
                 buffers = after(buffers, self._socket.sendmsg(buffers[:GATHER], (), flags))
+                if time.monotonic() > deadline:
+                    break
         except BlockingIOError:
             pass
         except OSError as error:

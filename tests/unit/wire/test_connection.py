@@ -380,3 +380,17 @@ def test_who_aborts_a_request_and_leaves_at_once_is_owed_nothing(end: str) -> No
     for frame in (abort, last):
         peers.say(peers.prefill, frame)
     assert peers.decode.owed() == []
+
+
+@pytest.mark.parametrize("leaves", [({Conversion.DTYPE}, set()), (set(), {Conversion.DTYPE})])
+def test_a_conversion_that_one_side_alone_agrees_to_is_refused_by_both(
+    leaves: tuple[set[Conversion], set[Conversion]],
+) -> None:
+    prefill = Connection(Role.PREFILL, replace(PREFILL, dtype=DType.BFLOAT16), can=leaves[0])
+    decode = Connection(Role.DECODE, replace(DECODE, dtype=DType.FLOAT32), can=leaves[1])
+    for one, other in ((prefill, decode), (decode, prefill)):
+        for buffer in one.send(seal(one.hello)):
+            other.feed(buffer)
+        with pytest.raises(IncompatiblePeer, match="dtype: prefill bfloat16, decode float32"):
+            other.next_event()
+    assert prefill.verdict == decode.verdict

@@ -15,6 +15,7 @@ from pdwire import (
     AbortCode,
     Challenge,
     CompatRecord,
+    Conversion,
     Credentials,
     DType,
     FirstToken,
@@ -114,6 +115,9 @@ def test_the_keys_of_the_json_bodies() -> None:
     keys = {name: re.findall(r"`(\w+)`", text) for name, text in re.findall(r"`(record|offer)`: ([^.]*)\.", hello)}
     assert set(keys["record"]) == {field.name for field in fields(CompatRecord)}
     assert keys["offer"] == [field.name for field in fields(Offer)]
+    assert bodies["HELLO"] == [field.name for field in fields(Hello)]
+    names = re.findall(r"[a-z-]+", re.search(r"each once, of\s([^;]*);", hello)[1].replace(" and ", " "))  # type: ignore[index]
+    assert names == [conversion.value for conversion in Conversion]
 
 
 def test_the_bounds() -> None:
