@@ -185,7 +185,7 @@ def made_by_software(node: NodeFacts, netdev: str) -> bool:
 
 def has_no_rails(node: NodeFacts) -> bool:
     """Known to have no RDMA device and no more than one interface to other hosts: what rails need is not needed."""
-    names = {fact.name for fact in node.all(Netdev) if fact.name != "lo" and fact.medium != "loopback"}
+    names = {fact.name for fact in node.all(Netdev) if fact.name != "lo" and fact.up is not False}
     reaching = [name for name in names if not made_by_software(node, name)]
     return bool(node.all(NoRdmaDevice)) and bool(node.all(Netdev)) and len(reaching) < 2
 
