@@ -11,6 +11,9 @@ _SEVERITIES = tuple(Severity)
 # How tools name RDMA devices: mlx5_0, mlx5_bond_0, bnxt_re1, irdma0.
 _DEVICE = re.compile(r"\b(?:mlx\d_(?:bond_)?|bnxt_re|irdma|rocep\w*?f|hns_|ionic_|efa_|rxe_?|siw_?)\d{1,3}\b")
 
+# A slot on PCI as lspci, the kernel and nvidia-smi (whose domain has eight digits) write it; functions of one card share it.
+_SLOT = re.compile(r"\b(?:0000)?(?P<slot>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2})(?:\.[0-7])?\b", re.IGNORECASE)
+
 
 @dataclass(frozen=True, slots=True)
 class Group:
@@ -90,8 +93,12 @@ def _may_share_a_device(cause: Finding, effect: Finding) -> bool:
     """Two devices of one node are strangers to each other."""
     if cause.subject.node != effect.subject.node:
         return True
-    devices = [set(_DEVICE.findall(finding.subject.object)) for finding in (cause, effect)]
-    return not all(devices) or bool(devices[0] & devices[1])
+    return all(_agree(pattern, cause, effect) for pattern in (_DEVICE, _SLOT))
+
+
+def _agree(pattern: re.Pattern[str], cause: Finding, effect: Finding) -> bool:
+    named = [set(pattern.findall(finding.subject.object.lower())) for finding in (cause, effect)]
+    return not all(named) or bool(named[0] & named[1])
 
 
 def _nodes(subject: Subject) -> set[str]:

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from pdchecks.check import Need, NodeCheck, Verdict
 from pdchecks.counters import Reading, nic_readings, rdma_readings
-from pdchecks.fabric import carries_rdma
+from pdchecks.fabric import carries_rdma, made_by_software
 from pdchecks.facts.log import CarrierLost
 from pdchecks.finding import Remedy, Severity, Status
 from pdchecks.nodefacts import NodeFacts
@@ -15,14 +15,32 @@ from pdchecks.unknown import known
 _DAY_S = 86_400
 _NIC, _RDMA = "link_down_events_phy", "link_downed"
 # Interfaces that come and go with containers and bridges: their carrier says nothing of a cable.
-_VIRTUAL = ("veth", "docker", "br-", "virbr", "cali", "flannel", "cni", "vnet", "tap", "tun", "lxc", "lxd", "wg")
+_VIRTUAL = (
+    "cilium",
+    "vxlan",
+    "dummy",
+    "veth",
+    "docker",
+    "br-",
+    "virbr",
+    "cali",
+    "flannel",
+    "cni",
+    "vnet",
+    "tap",
+    "tun",
+    "lxc",
+    "lxd",
+    "wg",
+)
 _REMEDY = Remedy("Reseat or replace cable and module; compare with the switch's own log for that port; check FEC.")
 
 
 def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
     lost: dict[str, list[CarrierLost]] = {}
     for fact in node.all(CarrierLost):
-        if not fact.interface.startswith(_VIRTUAL) and fact.interface != "lo":
+        virtual = fact.interface.startswith(_VIRTUAL) or made_by_software(node, fact.interface)
+        if not virtual and fact.interface != "lo":
             lost.setdefault(fact.interface, []).append(fact)
     for interface, facts in lost.items():
         if not (node.collected and carries_rdma(node, interface) is False):

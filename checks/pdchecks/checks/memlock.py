@@ -1,9 +1,8 @@
 """Locked memory below the policy: RDMA memory cannot be registered."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
-from pdchecks.check import NodeCheck, Verdict
+from pdchecks.check import NodeCheck, Verdict, mild
 from pdchecks.converge import converge
 from pdchecks.facts.host import Limit
 from pdchecks.facts.log import KernelEvent, ObjectRefused
@@ -55,16 +54,7 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
             also=refused,
             below=Status.FAIL,
         )
-        yield _mild(verdict) if unneeded and verdict.status is not Status.PASS else verdict
-
-
-def _mild(verdict: Verdict) -> Verdict:
-    """The same limit on a node that registers no memory."""
-    return replace(
-        verdict,
-        status=Status.INFO,
-        summary=f"{verdict.summary}, which only RDMA needs, and this node has no RDMA device",
-    )
+        yield mild(verdict, "which only RDMA needs, and this node has no RDMA device") if unneeded else verdict
 
 
 CHECK = NodeCheck(

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 
-from pdchecks.check import NodeCheck, Verdict
+from pdchecks.check import NodeCheck, Verdict, mild
 from pdchecks.converge import kernel_parameters
 from pdchecks.evidence import Quote
+from pdchecks.fabric import NO_RAILS, has_no_rails
 from pdchecks.facts.host import Sysctl
 from pdchecks.facts.log import KernelEvent
 from pdchecks.facts.net import Neighbour, NeighbourCount
@@ -34,7 +35,8 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
         return
     yield from _crowded(node, hard, _remedy(policy))
     wanted = {key: int(value) for key, value in policy.values.sysctl.items() if value is not None and ".neigh." in key}
-    yield from _against_policy([fact for fact in limits if fact.key in wanted], wanted, _remedy(policy))
+    for verdict in _against_policy([fact for fact in limits if fact.key in wanted], wanted, _remedy(policy)):
+        yield mild(verdict, NO_RAILS) if has_no_rails(node) else verdict
 
 
 def _remedy(policy: Policy) -> Remedy:

@@ -8,6 +8,7 @@ import typer
 from pdctl.errors import UsageError
 
 if TYPE_CHECKING:
+    from pdchecks.check import Check
     from pdchecks.lint.rule import Rule
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The doctor's checks.")
@@ -58,11 +59,10 @@ def _list_rules(output: Output) -> None:
 
 
 def explain(
-    check_id: str = typer.Argument(..., metavar="ID", help="A check's ID, as a finding shows it."),
+    check_id: str = typer.Argument(..., metavar="ID", help="A check's ID, as a finding shows it, or a topic."),
     output: Output = typer.Option(Output.TABLE, "-o", "--output", help="Format of stdout."),
 ) -> None:
     """Explain a finding: what the check looks at, why it matters, how to verify and how to fix. Lint rules too."""
-    from pdchecks.documentation import explanation
     from pdchecks.lint.registry import RULE_BY_ID
     from pdchecks.registry import BY_ID
 
@@ -70,13 +70,27 @@ def explain(
     if wanted in RULE_BY_ID:
         _explain_rule(RULE_BY_ID[wanted], output)
         return
-    check = BY_ID.get(wanted)
-    if check is None:
+    about = [check for check in BY_ID.values() if wanted in (check.id, check.topic.upper())]
+    if not about:
         import difflib
 
-        close = difflib.get_close_matches(wanted, [*BY_ID, *RULE_BY_ID], n=3, cutoff=0.5)
-        hint = f"did you mean {', '.join(close)}?" if close else "`pdctl checks list` names them all"
+        topics = {check.topic.upper(): check.id for check in BY_ID.values()}
+        close = difflib.get_close_matches(wanted, [*BY_ID, *RULE_BY_ID, *topics], n=3, cutoff=0.5)
+        near = sorted({topics.get(name, name) for name in close})
+        hint = f"did you mean {', '.join(near)}?" if near else "`pdctl checks list` names them all"
         raise UsageError(f"no check `{check_id}`", hint=hint)
+    if len(about) > 1 and output is Output.JSON:
+        names = ", ".join(sorted(check.id for check in about))
+        raise UsageError(f"several checks have the topic `{check_id}`", hint=f"name one of {names}")
+    for place, check in enumerate(sorted(about, key=lambda check: check.id)):
+        if place:
+            typer.echo()
+        _explain_check(check, output)
+
+
+def _explain_check(check: "Check", output: Output) -> None:
+    from pdchecks.documentation import explanation
+
     text = explanation(check)
     if output is Output.JSON:
         import json

@@ -155,3 +155,27 @@ def test_an_unused_port_named_in_the_policy_is_only_mentioned() -> None:
 
     found = diagnose(by_node(read_blocks(text), "node"), policy, FABRIC)
     assert [f.status for f in found if f.topic == "link.state"] == [Status.INFO]
+
+
+_BOUND = "=== cmd: rdma link show\n=== rc: 0\nlink mlx5_0/1 state ACTIVE physical_state LINK_UP netdev ib0 \n=== end\n"
+
+
+@pytest.mark.parametrize("before", ["", _BOUND], ids=["alone", "with-rdma-link"])
+@pytest.mark.parametrize(
+    "link",
+    [
+        "2: ib0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 2044 qdisc mq state UP qlen 256\n    link/infiniband 00:00:10:49",
+        "2: ib0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 4092 qdisc mq state UP qlen 256\n    link/infiniband 00:00:10:49",
+        "2: ib0: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu 2044\n        txqueuelen 256  (InfiniBand)",
+        "3: vxlan.calico: <BROADCAST,UP,LOWER_UP> mtu 4096 qdisc noqueue state UNKNOWN\n    link/ether 02:00:00:00:00:01",
+        "3: cilium_vxlan: <BROADCAST,UP,LOWER_UP> mtu 2048 qdisc noqueue state UNKNOWN\n    link/ether 02:00:00:00:00:01",
+        "4: veth1a2b@if2: <BROADCAST,UP,LOWER_UP> mtu 2048 qdisc noqueue master docker0\n    link/ether 02:00:00:00:00:01",
+        "5: tun0: <POINTOPOINT,NOARP,UP,LOWER_UP> mtu 2048 qdisc fq_codel state UNKNOWN\n    link/none ",
+        "6: lo: <LOOPBACK,UP,LOWER_UP> mtu 2048 qdisc noqueue state UNKNOWN\n    link/loopback 00:00:00:00:00:00",
+        "7: eno1: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1800 qdisc mq state UP\n    link/ether 02:00:00:00:00:01",
+        "8: eth0: <BROADCAST,UP,LOWER_UP> mtu 4096 qdisc mq state UP\n    link/ether 02:00:00:00:00:01\n    vxlan id 42 dev eno1",
+    ],
+)  # fmt: skip
+def test_an_interface_without_roce_is_not_told_to_grow_for_it(before: str, link: str) -> None:
+    text = f"{before}=== cmd: ip addr show\n=== rc: 0\n{link.replace('2: ib0: flags', 'ib0: flags')}\n=== end\n"
+    assert not [f for f in findings(text) if f.topic.startswith("mtu.")]
