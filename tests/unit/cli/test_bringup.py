@@ -85,8 +85,8 @@ from pdctl.deploy.bringup import operator
 from pdserve import filelock
 signal.signal(signal.SIGTERM, signal.default_int_handler)
 with filelock.hold(Path(sys.argv[1]), operator(sys.argv[2])):
-    print("held", flush=True)
     try:
+        print("held", flush=True)
         time.sleep(60)
     except KeyboardInterrupt:
         sys.exit(130)
