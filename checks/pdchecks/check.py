@@ -40,8 +40,8 @@ class Verdict:
 
 
 def mild(verdict: Verdict, reason: str) -> Verdict:
-    """The same on a node where it does no harm: all but a pass becomes information, and says for what reason."""
-    if verdict.status is Status.PASS:
+    """The same on a node where it does no harm: a warning or failure becomes information, and says for what reason."""
+    if verdict.status in (Status.PASS, Status.UNKNOWN):
         return verdict
     return replace(verdict, status=Status.INFO, summary=f"{verdict.summary}, {reason}")
 
