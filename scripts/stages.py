@@ -118,7 +118,15 @@ def pythons(run: Run) -> Outcome:
         python = venv / "bin" / "python"
         if not python.exists():
             ok &= run.command(found, "-m", "venv", venv)
-        packages = ("pytest>=8.3", "pytest-timeout>=2.3", "hypothesis>=6.120", "jsonschema>=4.23", "build", "hatchling")
+        packages = (
+            "pytest>=8.3",
+            "pytest-timeout>=2.3",
+            "hypothesis>=6.120",
+            "jsonschema>=4.23",
+            "prometheus-client>=0.21",
+            "build",
+            "hatchling",
+        )
         if not run.command(python, "-m", "pip", "install", "-q", "-c", "constraints.txt", "-e", ".", *packages):
             return Outcome(False, f"{version}: install failed")
         present = [path for path in TORCH_FREE if (ROOT / path).exists()]
