@@ -129,4 +129,9 @@ def _styled(address: IPv6Address, like: str) -> str:
     """Written out in full, with an IPv4 tail, or short, as the other was."""
     if "." in like:
         return f"::ffff:{address.ipv4_mapped}"
-    return address.exploded if len(like) == 39 else str(address)
+    if len(like) == 39:
+        return _joined(int(address), 32, 4, ":", like)
+    if address.ipv4_mapped is not None:
+        # Python 3.13 prints the tail of such an address with dots.
+        return f"::ffff:{int(address) >> 16 & 0xFFFF:x}:{int(address) & 0xFFFF:x}"
+    return str(address)
