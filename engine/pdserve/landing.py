@@ -79,7 +79,7 @@ class StagedLanding:
     def __init__(self, cache: KvCache, staging: StagingRoom | None = None) -> None:
         self._cache = cache
         self._staging = staging or StagingRoom()
-        self._buffers: dict[bytes, torch.Tensor] = {}
+        self._buffers: dict[LayerFrame, torch.Tensor] = {}
 
     def room(self, frame: LayerFrame) -> bool:
         return self._staging.take(frame.body_bytes)
@@ -95,11 +95,11 @@ class StagedLanding:
             dtype=torch_dtype(frame.dtype),
             pin_memory=self._cache.tensor.is_cuda,
         )
-        self._buffers[frame.request] = buffer
+        self._buffers[frame] = buffer
         return [byte_view(buffer)]
 
     def land(self, table: BlockTable, frame: LayerFrame) -> None:
-        buffer = self._buffers[frame.request]
+        buffer = self._buffers[frame]
         taken, lost = [0, 0], 0
         try:
             for which, slot, count in _targets(table, frame):
@@ -117,7 +117,7 @@ class StagedLanding:
             raise OverflowError(f"{lost} of its values are beyond what {self._cache.dtype.label} can hold")
 
     def forget(self, frame: LayerFrame) -> None:
-        self._buffers.pop(frame.request, None)
+        self._buffers.pop(frame, None)
         self._staging.give_back(frame.body_bytes)
 
 
