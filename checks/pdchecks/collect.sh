@@ -5,6 +5,8 @@
 #   interval_s              between two readings of the counters, seconds; 0: one reading
 #   most                    bound on one command's output, bytes
 #   locales, sysctl_paths, modules, units      words to look at, from the policy
+#   sudo_password           what sudo may be answered, where somebody gave it: a variable of this shell, which only its
+#                           own printf writes, into sudo's standard input
 #
 # No answer is an answer: exit status 127 (not installed), 126 (needs root) or 124 (out of time) with one line
 # `pdctl: REASON`. A tool that cannot even be killed is left behind without holding up the rest.
@@ -28,7 +30,7 @@ cap() {
     fi
 }
 {
-    status=$( { { "$@" </dev/null 2>&1 3>&- 4>&-; echo $? >&3; } | cap >&4 3>&-; } 3>&1 )
+    status=$( { { "$@" 2>&1 3>&- 4>&-; echo $? >&3; } | cap >&4 3>&-; } 3>&1 )
 } 4>&1
 printf "\n%s" "$status"
 exec </dev/null >/dev/null 2>&1
@@ -57,6 +59,27 @@ clock() {
     if read -r now _ </proc/uptime; then now=${now%.*}${now#*.}; else now=$(date +%s)00; fi
 } 2>/dev/null
 
+# run SECONDS TOOL ARGUMENT...: its output in `answer` and its exit status in `status`, which is empty where it gave no
+# answer in time. It reads what `given` holds.
+run() {
+    limit=$1
+    shift
+    # The redirection silences the shell, which reports every process that was killed.
+    if [ -n "$given" ]; then
+        { answer=$(printf '%s\n' "$given" | $session sh -c "$worker" pdctl "$limit" "$most" "$@"); } 2>/dev/null
+    else
+        { answer=$($session sh -c "$worker" pdctl "$limit" "$most" "$@" </dev/null); } 2>/dev/null
+    fi
+    status=${answer##*"$newline"}
+    case $status in
+    *[!0-9]*) status= ;;
+    ?*)
+        answer=${answer%"$newline$status"}
+        while [ "${answer%"$newline"}" != "$answer" ]; do answer=${answer%"$newline"}; done
+        ;;
+    esac
+}
+
 # look_as COMMAND TOOL ARGUMENT...: COMMAND is what the block is called.
 look_as() {
     label=$1
@@ -77,21 +100,14 @@ look_as() {
         return
     fi
     [ "$left" -le "$command_s" ] || left=$command_s
-    # The redirection silences the shell, which reports every process that was killed.
-    { answer=$($session sh -c "$worker" pdctl "$left" "$most" "$@"); } 2>/dev/null
-    status=${answer##*"$newline"}
-    case $status in
-    '' | *[!0-9]*)
+    run "$left" "$@"
+    if [ -n "$status" ]; then
+        block "$label" "$status" "$answer"
+    else
         block "$label" 124 "pdctl: no answer within $left s"
         # One that hangs once hangs again; a line for the shell may hang for another reason.
         [ "$1" = sh ] || hung="$hung $1"
-        ;;
-    *)
-        answer=${answer%"$newline$status"}
-        while [ "${answer%"$newline"}" != "$answer" ]; do answer=${answer%"$newline"}; done
-        block "$label" "$status" "$answer"
-        ;;
-    esac
+    fi
 }
 
 look() {
@@ -108,8 +124,38 @@ root_line() {
     case $privilege in
     root) look_line "$1" ;;
     sudo) look_as "sudo -n sh -c '$1'" sudo -n $bounded sh -c "$1" ;;
-    *) block "$1" 126 "pdctl: needs root, and sudo is absent or asks for a password" ;;
+    password)
+        given=$sudo_password
+        # What sudo leaves unread, because it remembers, is not for the command.
+        look_as "sudo -S sh -c '$1'" sudo -S -p '' $bounded sh -c "exec </dev/null; $1"
+        given=
+        ;;
+    *) block "$1" 126 "pdctl: needs root, and $refused" ;;
     esac
+}
+
+# Whether sudo gives root: without a question, or for the password that came with this script.
+ask_sudo() {
+    run "$command_s" sudo -n true
+    case $status in
+    0) privilege=sudo ;;
+    '') refused="sudo gave no answer within $command_s s" ;;
+    *) refused='sudo asks for a password' ;;
+    esac
+    [ -n "${sudo_password-}" ] && [ -n "$status" ] && [ "$status" != 0 ] || return 0
+    # Another printf than the shell's own would show it to everybody who lists processes.
+    if [ "$(command -v printf)" != printf ]; then
+        refused='this sh has no printf of its own, through which alone sudo is given its password'
+        return
+    fi
+    given=$sudo_password
+    run "$command_s" sudo -S -p '' true
+    given=
+    if [ "$status" = 0 ]; then
+        privilege=password
+    else
+        refused="sudo did not take the password: ${answer##*"$newline"}"
+    fi
 }
 
 # root_tool TOOL ARGUMENT...: the same for one tool that may be absent.
@@ -346,17 +392,13 @@ kernel_log() {
 
 main() {
     hung=
+    given=
     privilege=none
     missing=
     for tool in cat date grep head id sed sleep sort tail wc; do has "$tool" || missing="$missing $tool"; done
     if [ -n "$missing" ]; then
         block 'pdctl-collect begin' 127 "pdctl: cannot look, not installed:$missing"
         return
-    fi
-    if [ "$(id -u)" = 0 ]; then
-        privilege=root
-    elif has sudo && sudo -n true </dev/null >/dev/null 2>&1; then
-        privilege=sudo
     fi
     started=$(date +%s)
     # A child of sudo is root's: only root's own timeout can end it.
@@ -366,6 +408,12 @@ main() {
         session=setsid
     else
         session=$bounded
+    fi
+    refused='sudo is absent'
+    if [ "$(id -u)" = 0 ]; then
+        privilege=root
+    elif has sudo; then
+        ask_sudo
     fi
     block 'pdctl-collect begin' 0 "version 1 epoch $started uid $(id -u) privilege $privilege"
     # When whoever looks asked, by his own clock: what the clocks of two nodes are compared through.

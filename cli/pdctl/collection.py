@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from shlex import quote
 
 from pdchecks.collector import INTERVAL_S, script
 from pdchecks.evidence import Evidence, own_blocks, print_blocks, read_blocks
@@ -16,6 +17,7 @@ from pdctl.reach.fleet import run_everywhere
 from pdctl.reach.local import run_local
 from pdctl.reach.outcome import LATE, Outcome, Reached
 from pdctl.reach.ssh_target import SshTarget, ssh_target
+from pdctl.reach.sudo import sudo_password
 
 _LACKS = "pdctl: "
 _END = "=== cmd: pdctl-collect end"
@@ -48,18 +50,22 @@ def collect(
     connect_s: float,
     deadline_s: float,
     interval_s: int = INTERVAL_S,
+    sudo: str | None = None,
 ) -> list[Collected]:
-    """Of every node of the inventory, in its order, or of this host. interval_s: between two readings of counters."""
+    """Of every node of the inventory, in its order, or of this host. interval_s: between two readings of counters.
+
+    sudo: the password that somebody typed for sudo of the nodes that need one and have none in the inventory.
+    """
     if inventory is None:
         name = platform.node() or "localhost"
-        outcomes = [run_local(name, _asked(script(policy_of(name), interval_s)), deadline_s)]
+        outcomes = [run_local(name, _asked(script(policy_of(name), interval_s), sudo), deadline_s)]
         ways = {name: "local"}
     else:
         scripts = {host.name: script(policy_of(host.name), interval_s) for host in inventory}
         ways = {host.name: _way(host) for host in inventory}
         outcomes = run_everywhere(
             inventory.hosts,
-            lambda host: _asked(scripts[host.name]),
+            lambda host: _asked(scripts[host.name], sudo_password(host, sudo)),
             connect_s=connect_s,
             deadline_s=deadline_s,
             done=_tell if len(inventory) > 1 else lambda outcome: None,
@@ -67,9 +73,11 @@ def collect(
     return [Collected(outcome.node, ways[outcome.node], outcome.output, _incomplete(outcome)) for outcome in outcomes]
 
 
-def _asked(script: str) -> str:
-    """The script with the time of this machine, when a node's turn has come."""
-    return f"asked={int(time.time())}\n{script}"
+def _asked(script: str, password: str | None) -> str:
+    """The script with the time of this machine, when a node's turn has come, and the password of the node's sudo."""
+    # A name that the node exports already would carry the password to every command.
+    secret = f"unset sudo_password; sudo_password={quote(password)}\n" if password else ""
+    return f"asked={int(time.time())}\n{secret}{script}"
 
 
 def from_source(source: Source) -> list[Collected]:
@@ -99,7 +107,9 @@ def _way(host: Host) -> str:
     if host.connection == "local":
         return "local"
     target = ssh_target(host)
-    return " through ".join(["ssh " + _end(target), *(_end(jump) for jump in reversed(target.jump))])
+    way = " through ".join(["ssh " + _end(target), *(_end(jump) for jump in reversed(target.jump))])
+    first = next(iter(target.jump), target)
+    return f"{way} by a ProxyCommand" if first.command else way
 
 
 def _end(target: SshTarget) -> str:

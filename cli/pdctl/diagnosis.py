@@ -33,11 +33,12 @@ def look(
     connect_s: float,
     deadline_s: float,
     interval_s: int,
+    sudo: str | None = None,
 ) -> Source:
-    """Runs the collector on every node of the inventory, or on this host."""
+    """Runs the collector on every node of the inventory, or on this host. sudo: as of `collect`."""
     from pdctl.collection import collect
 
-    nodes = collect(inventory, policy_of, connect_s=connect_s, deadline_s=deadline_s, interval_s=interval_s)
+    nodes = collect(inventory, policy_of, connect_s=connect_s, deadline_s=deadline_s, interval_s=interval_s, sudo=sudo)
     evidence = tuple(seen for node in nodes if (seen := node.evidence))
     return Source(evidence, incomplete=[node.incomplete for node in nodes if node.incomplete])
 

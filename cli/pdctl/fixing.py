@@ -55,7 +55,7 @@ def mend(
         if not people:
             put(report, output, threshold, verbose=verbose, fix=document(made, False, None))
         return exit_status(report, output, threshold)
-    ran = run(made, visit.hosts, become=become, connect_s=visit.connect_s)
+    ran = run(made, visit.hosts, become=become, password=visit.sudo, connect_s=visit.connect_s)
     after = visit.judge(visit.look())
     what = moved(report.findings, after.findings)
     print_lines(lambda width: moved_lines(what, width), stderr=not people)
@@ -88,13 +88,15 @@ def agree(plan: Plan, *, yes: bool) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def run(plan: Plan, hosts: Inventory | None, *, become: bool, connect_s: float) -> ExitCode:
-    """`pdctl provision` for each batch, with its tags and nodes alone. hosts: None for this host."""
+def run(
+    plan: Plan, hosts: Inventory | None, *, become: bool, connect_s: float, password: str | None = None
+) -> ExitCode:
+    """`pdctl provision` for each batch, with its tags and nodes alone. hosts: None for this host. password: of sudo."""
     with _inventory(hosts, plan) as inventory:
-        return worst([_run(batch, inventory, become, connect_s) for batch in plan.batches])
+        return worst([_run(batch, inventory, become, password, connect_s) for batch in plan.batches])
 
 
-def _run(batch: Batch, inventory: Path, become: bool, connect_s: float) -> ExitCode:
+def _run(batch: Batch, inventory: Path, become: bool, password: str | None, connect_s: float) -> ExitCode:
     from pdctl.provisioning.render import text
 
     options = Options(
@@ -103,6 +105,7 @@ def _run(batch: Batch, inventory: Path, become: bool, connect_s: float) -> ExitC
         limit=",".join(batch.nodes),
         tags=batch.tags,
         become=become,
+        become_password=password,
         connect_timeout_s=int(connect_s),
     )
     with progress() as watch:

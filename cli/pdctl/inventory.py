@@ -88,6 +88,12 @@ def load_inventory(source: Path, *, limit: str | None = None, deadline_s: float 
     return Inventory(source, hosts, warnings)
 
 
+def tell_warnings(inventory: Inventory | None) -> None:
+    """What is odd about it, on stderr."""
+    for warning in inventory.warnings if inventory else ():
+        print(f"warning: {warning}", file=sys.stderr)
+
+
 def read_document(
     source: Path, *, limit: str | None = None, export: bool = False, deadline_s: float = _DEADLINE_S
 ) -> tuple[dict[str, Any], tuple[str, ...]]:

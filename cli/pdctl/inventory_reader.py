@@ -5,7 +5,8 @@ What it adds goes to stderr, a line each:
 NOTE  a variable that two places give to one host with two values: Ansible lets the last one win in silence
 LINE  the line of an INI file that cannot be read
 
-A host range is counted before it is expanded, since Ansible makes all of its names first.
+A host range is counted before it is expanded, since Ansible makes all of its names first. Variables of the connection come
+out as a play would use them: their templates filled in, their vaults opened.
 """
 
 import re
@@ -18,6 +19,9 @@ NOTE = "pdctl-inventory-note: "
 LINE = "pdctl-inventory-bad-line: "
 MOST_HOSTS_OF_A_RANGE = 10_000
 _RANGE = re.compile(r"\[(?P<begin>[A-Za-z0-9]*):(?P<end>[A-Za-z0-9]+)(?::(?P<step>\d+))?\]")
+_CONNECTION = re.compile(
+    r"ansible_(?:host|port|user|password|connection|private_key_file|sudo_pass|(?:ssh|become)(?:_\w+)?)"
+)
 # Others may hold a secret.
 _MAY_BE_SHOWN = ("ansible_host", "ansible_port", "ansible_user", "ansible_connection", "gpu_kind", "simulated")
 
@@ -28,6 +32,7 @@ def main() -> None:
     _bound_ranges()
     _note_conflicts()
     _note_bad_lines()
+    _resolve_connections()
     ansible_inventory(["ansible-inventory", *sys.argv[1:]])
 
 
@@ -100,6 +105,50 @@ def _note_bad_lines() -> None:
             raise
 
     InventoryModule._parse = watched
+
+
+def _resolve_connections() -> None:
+    """ansible-inventory prints `ansible_*` variables as they were written, which reaches no host."""
+    from ansible import context
+    from ansible.cli.inventory import InventoryCLI
+    from ansible.parsing.vault import EncryptedString
+
+    get = InventoryCLI._get_host_variables
+
+    def resolved(self: Any, host: Any) -> Any:
+        variables = get(self, host)
+        written = {
+            name: value
+            for name, value in variables.items()
+            if _CONNECTION.fullmatch(name) and (isinstance(value, EncryptedString) or "{" in str(value))
+        }
+        if written and not context.CLIARGS["export"]:
+            variables |= _filled_in(self, host, written)
+        return variables
+
+    InventoryCLI._get_host_variables = resolved
+
+
+def _filled_in(cli: Any, host: Any, written: Mapping[str, Any]) -> dict[str, Any]:
+    """The values as a play has them; one that cannot be had is None, and told."""
+    from ansible.errors import AnsibleUndefinedVariable
+    from ansible.template import Templar, trust_as_template
+    from ansible.vars.hostvars import HostVars
+
+    known = cli.vm.get_vars(host=host, stage="all") | {"hostvars": HostVars(cli.inventory, cli.vm, cli.loader)}
+    templar = Templar(loader=cli.loader, variables=known)
+    found: dict[str, Any] = dict.fromkeys(written)
+    for name, value in written.items():
+        try:
+            # Trusted again, or it would be printed with a mark.
+            found[name] = trust_as_template(str(templar.template(value)))
+        except AnsibleUndefinedVariable as error:
+            print(f"{NOTE}host `{host.name}`: {name} is not known: {error.message}", file=sys.stderr)
+        except Exception:
+            # Not in its words, which may quote a value.
+            why = "it is in a vault without a password, or its template is wrong"
+            print(f"{NOTE}host `{host.name}`: {name} is not known: {why}", file=sys.stderr)
+    return found
 
 
 def _conflict(host: str, name: str, first: tuple[Any, str], last: tuple[Any, str]) -> str:

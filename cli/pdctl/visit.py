@@ -23,7 +23,7 @@ WAIVERS = "waivers.yml"
 class Visit:
     """sources: evidence instead of a live look. hosts: None for this host. policy: a site's file instead of the usual.
 
-    connect_s, deadline_s: of one node, seconds. interval_s: between two readings of counters.
+    connect_s, deadline_s: of one node, seconds. interval_s: between two readings of counters. sudo: a password typed for it.
     """
 
     checks: Sequence[Check]
@@ -35,6 +35,7 @@ class Visit:
     connect_s: float
     deadline_s: float
     interval_s: int
+    sudo: str | None = field(default=None, repr=False)
     _today: date = field(default_factory=date.today)
 
     def look(self) -> Source:
@@ -46,6 +47,7 @@ class Visit:
             connect_s=self.connect_s,
             deadline_s=self.deadline_s,
             interval_s=self.interval_s,
+            sudo=self.sudo,
         )
 
     def judge(self, seen: Source) -> Report:

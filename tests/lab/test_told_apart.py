@@ -3,12 +3,11 @@
 import json
 import re
 import signal
-import subprocess
 from pathlib import Path
 
 import pexpect
 import pytest
-from tests.lab.commands import run
+from tests.lab.logins import PASSWORD, login_that_is_not_root
 from tests.lab.nodes import Lab, wait_until
 from tests.lab.site import PDCTL, RUN_DEADLINE_S, Ran, Site, policy
 
@@ -16,7 +15,6 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
 
 GHOST = "10.77.9.9"
 NO_BREAK_SPACE = "[café]\nname=x\nbaseurl=https://example.org/\u00a0el9\n"
-PASSWORD = "correct horse"
 # Kept in ticks of the kernel's clock: no kernel has a thousandth of a second in one.
 CLAMPED = "net.ipv4.neigh.eth0.base_reachable_time_ms"
 REFUSED = "net.core.rmem_max"
@@ -39,27 +37,8 @@ def _drop_in_of_the_site(root: Path) -> None:
     (root / "etc/sysctl.d/99-site.conf").write_text(f"# it comes after pdctl's\n{OVERRIDDEN} = 128\n")
 
 
-def _login_that_is_not_root(root: Path) -> None:
-    """It may use sudo with its password."""
-    digest = run("openssl", "passwd", "-6", PASSWORD).strip()
-    for name, line in (
-        ("passwd", "ops:x:1500:1500::/home/ops:/bin/sh"),
-        ("shadow", f"ops:{digest}:20000:0:99999:7:::"),
-    ):
-        with (root / "etc" / name).open("a", encoding="utf-8") as stream:
-            stream.write(line + "\n")
-    keys = root / "home/ops/.ssh/authorized_keys"
-    keys.parent.mkdir(parents=True)
-    keys.write_text((root / "root/.ssh/authorized_keys").read_text())
-    for path in (root / "home/ops", keys.parent, keys):
-        path.chmod(0o700)
-        subprocess.run(["chown", "1500:1500", str(path)], check=True)
-    (root / "etc/sudoers.d/ops").write_text("ops ALL=(ALL) ALL\n")
-    (root / "etc/sudoers.d/ops").chmod(0o440)
-
-
 def _without_sudo(root: Path) -> None:
-    _login_that_is_not_root(root)
+    login_that_is_not_root(root)
     (root / "usr/bin/sudo").unlink()
 
 
@@ -76,7 +55,7 @@ def site(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Site:
     lab.up(["hopeless"])
     lab.up(["nopython"], _broken_python)
     lab.up(["noroot"], _without_sudo)
-    lab.up(["sudoer"], _login_that_is_not_root)
+    lab.up(["sudoer"], login_that_is_not_root)
     pools = {"prefill": ["good", "stubborn", "hopeless"], "decode": ["nopython", "noroot", "sudoer"]}
     return Site(lab, tmp_path_factory.mktemp("site"), pools)
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import typer
 
+from pdctl.asking import become_password
 from pdctl.errors import UsageError
 from pdctl.exit_codes import ExitCode
 
@@ -26,6 +27,7 @@ def collect(
         15, "--connect-timeout", min=1, help="Seconds for one SSH connection attempt."
     ),
     timeout: float = typer.Option(120, "--timeout", min=5, help="Seconds for one node, all in all."),
+    ask_become_pass: bool = typer.Option(False, "--ask-become-pass", "-K", help="Ask for the sudo password."),
     interval: int = typer.Option(10, "--interval", min=0, max=60, help="Seconds between two readings of counters."),
 ) -> None:
     """Collect evidence from nodes into one file for `pdctl doctor --from`.
@@ -37,6 +39,7 @@ def collect(
     chosen = inventory or inventory_option
     if chosen and source:
         raise UsageError("`--from` reads collected evidence and INVENTORY looks at live nodes", hint="give one of them")
+    password = become_password() if ask_become_pass and not source else None
     if to.exists():
         raise UsageError(f"`{to}` is there already", hint="name a new file, or remove that one")
 
@@ -46,17 +49,20 @@ def collect(
     from pdchecks.redaction.redactor import Redactor
     from pdctl import bundle, collection
     from pdctl.evidence_source import Source, read_sources
-    from pdctl.inventory import load_inventory
+    from pdctl.inventory import load_inventory, tell_warnings
     from pdctl.policy_source import policy_for, site_values
 
     hosts = load_inventory(chosen, limit=limit) if chosen else None
+    tell_warnings(hosts)
     kept = read_sources(source) if source else Source()
     policy_of = policy_for(hosts, policy, kept.policy)
     began = time.monotonic()
     if source:
         nodes = collection.from_source(kept)
     else:
-        nodes = collection.collect(hosts, policy_of, connect_s=connect_timeout, deadline_s=timeout, interval_s=interval)
+        nodes = collection.collect(
+            hosts, policy_of, connect_s=connect_timeout, deadline_s=timeout, interval_s=interval, sudo=password
+        )
     bundle.write(
         to,
         nodes,

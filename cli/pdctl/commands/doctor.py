@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from pdctl.asking import become_password
 from pdctl.errors import UsageError
 from pdctl.render.formats import ReportFormat
 
@@ -51,6 +52,7 @@ def doctor(
     fix: bool = typer.Option(False, "--fix", help="Show which roles mend what was found, run them, and look again."),
     yes: bool = typer.Option(False, "--yes", "-y", help="Do not ask before `--fix` changes nodes."),
     become: bool = typer.Option(False, "--become", "-b", help="`--fix` becomes root on the nodes with sudo."),
+    ask_become_pass: bool = typer.Option(False, "--ask-become-pass", "-K", help="Ask for the sudo password."),
     while_serving: bool = typer.Option(
         False, "--while-serving", help="`--fix` also where an engine is active and the remedy disturbs it."
     ),
@@ -74,13 +76,14 @@ def doctor(
     from pdchecks.finding import Status
     from pdctl.diagnosis import selected, tell_unread
     from pdctl.evidence_source import Source, read_sources
-    from pdctl.inventory import load_inventory
+    from pdctl.inventory import load_inventory, tell_warnings
     from pdctl.render.doctor import exit_status, put
     from pdctl.visit import Visit, symptoms_named, waivers_for
 
     checks = selected(select, ignore)
     named = symptoms_named(symptom)
     hosts = load_inventory(chosen, limit=limit) if chosen else None
+    tell_warnings(hosts)
     visit = Visit(
         checks=checks,
         hosts=hosts,
@@ -91,6 +94,7 @@ def doctor(
         connect_s=connect_timeout,
         deadline_s=timeout,
         interval_s=interval,
+        sudo=become_password() if ask_become_pass and not source and not diff else None,
     )
     threshold = Status(fail_on.value)
     if diff:
@@ -113,7 +117,7 @@ def doctor(
             threshold,
             output,
             yes=yes,
-            become=become,
+            become=become or ask_become_pass,
             while_serving=while_serving,
             verbose=verbose,
         )

@@ -75,7 +75,7 @@ def env(
 
 def _hosts(inventory: Path | None, source: list[str], node: str, peer: list[str]) -> "Inventory | None":
     """The hosts to look at; None for this one, or for evidence."""
-    from pdctl.inventory import load_inventory
+    from pdctl.inventory import load_inventory, tell_warnings
 
     if inventory and source:
         raise UsageError("`--from` reads collected evidence and `-i` looks at live nodes", hint="give one of them")
@@ -83,4 +83,6 @@ def _hosts(inventory: Path | None, source: list[str], node: str, peer: list[str]
         raise UsageError("which node of the inventory?", hint="`pdctl env NODE -i INVENTORY`")
     if not inventory and not source and (node or peer):
         raise UsageError("where is that node?", hint="give `-i INVENTORY`, or `--from` with its evidence")
-    return load_inventory(inventory, limit=":".join([node, *peer])) if inventory else None
+    hosts = load_inventory(inventory, limit=":".join([node, *peer])) if inventory else None
+    tell_warnings(hosts)
+    return hosts

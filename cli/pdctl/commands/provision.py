@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from pdctl.asking import become_password
 from pdctl.errors import UsageError
 from pdctl.render.formats import Format
 
@@ -102,16 +103,3 @@ def converge(options: "Options", output: Format, *, plan_out: Path | None = None
     else:
         typer.echo(text(report, diff=options.diff or plan_out is not None))
     return int(report.exit_code)
-
-
-def become_password() -> str:
-    """Asked for only on a terminal, as ansible-playbook does; a script uses `ansible_become_password` from a vault."""
-    import getpass
-    import sys
-
-    if not sys.stdin.isatty():
-        raise UsageError(
-            "`-K` asks for the sudo password, and there is no terminal",
-            hint="set `ansible_become_password` in the inventory (a vault), or allow sudo without a password",
-        )
-    return getpass.getpass("BECOME password: ")

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from pdctl.commands.provision import become_password, converge
+from pdctl.asking import become_password
+from pdctl.commands.provision import converge
 from pdctl.errors import UsageError
 from pdctl.exit_codes import ExitCode
 from pdctl.render.formats import Format

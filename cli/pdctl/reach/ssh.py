@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pdctl.reach.outcome import LATE, MAX_OUTPUT_BYTES, Outcome, Reached, Unreached
 from pdctl.reach.ssh_auth import strategy
+from pdctl.reach.ssh_proxy import ProxyFailed, proxied
 from pdctl.reach.ssh_target import SshTarget
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ _RENEWED = "if the node was installed anew: `ssh-keygen -R '{}'`, then connect o
 _FIRST = "connect once with `ssh -p {} {}` and compare the key's fingerprint with the node's own"
 _KEYS = "name the key with ansible_ssh_private_key_file, or load it with ssh-add; see ansible_user"
 _DOWN = "see whether the node is up, and whether sshd listens there and no firewall is in between"
+_PROXY = "run the ProxyCommand by hand, with %h and %p filled in: what it prints is the node's SSH banner"
 _NAME = "give the host an address with ansible_host"
 _NOT_SSH = "see whether it is sshd that listens there (ansible_port)"
 _BABBLES = "see what a plain `ssh` to it prints: its shell's start-up files must be silent and sh must be there"
@@ -49,6 +51,8 @@ def run_ssh(node: str, target: SshTarget, script: str, *, connect_s: float, dead
         return Unreached(node, f"authentication failed {_line(error)}", hint=_KEYS)
     except _Late:
         return Unreached(node, f"the collector did not end within {deadline_s:g} s", _text(received), LATE)
+    except ProxyFailed as error:
+        return Unreached(node, f"{where}: its ProxyCommand says: {_line(error)}", _text(received), _PROXY)
     except _TooMuch:
         return Unreached(node, f"printed more than {MAX_OUTPUT_BYTES} bytes", hint=_BABBLES)
     except TimeoutError:
@@ -82,13 +86,16 @@ def _connect(stack: ExitStack, target: SshTarget, connect_s: float) -> "SSHClien
             transport = client.get_transport()
             assert transport is not None
             through = transport.open_channel("direct-tcpip", (hop.host, hop.port), ("127.0.0.1", 0), timeout=connect_s)
-        client = _open(hop, connect_s, through)
+        if through is None and hop.command:
+            client = _open(hop, connect_s, stack.enter_context(proxied(hop.command, connect_s)))
+        else:
+            client = _open(hop, connect_s, through)
         stack.callback(client.close)
     assert client is not None
     return client
 
 
-def _open(hop: SshTarget, connect_s: float, through: "Channel | None") -> "SSHClient":
+def _open(hop: SshTarget, connect_s: float, through: "Channel | socket.socket | None") -> "SSHClient":
     import paramiko
 
     client = paramiko.SSHClient()

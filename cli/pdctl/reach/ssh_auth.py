@@ -4,12 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pdctl.reach.ssh_target import SshTarget
+from pdctl.reach.ssh_target import SshTarget, usual_keys
 
 if TYPE_CHECKING:
     from paramiko.auth_strategy import AuthSource, AuthStrategy
-
-_USUAL = ("id_ed25519", "id_ecdsa", "id_rsa")
 
 
 def strategy(target: SshTarget, unusable: list[str]) -> "AuthStrategy":
@@ -29,7 +27,7 @@ def _sources(target: SshTarget, unusable: list[str]) -> "Iterator[AuthSource]":
     from paramiko.agent import Agent
     from paramiko.auth_strategy import InMemoryPrivateKey, Password
 
-    for path in target.keys or tuple(path for name in _USUAL if (path := Path("~/.ssh", name).expanduser()).is_file()):
+    for path in target.keys or usual_keys():
         key = _load(path, unusable)
         if key is not None:
             yield InMemoryPrivateKey(target.user, key)

@@ -254,10 +254,10 @@ def open_folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def _as_nobody(folder: Path) -> list[Block]:
+def _as_nobody(folder: Path, *before: str) -> list[Block]:
     ended = subprocess.run(
         [*_AS_NOBODY, "sh", "-s"],
-        input=script(POLICY, 0).encode(),
+        input="\n".join((*before, script(POLICY, 0))).encode(),
         capture_output=True,
         timeout=DEADLINE_S,
         env={**os.environ, "PATH": _first(folder)},
@@ -275,9 +275,7 @@ def test_without_root_it_collects_the_rest_and_says_what_needs_root(open_folder:
     assert blocks[-1].command == "pdctl-collect end"
     journal = _of(blocks, "journalctl")
     assert journal
-    assert {(block.rc, block.output) for block in journal} == {
-        (126, "pdctl: needs root, and sudo is absent or asks for a password")
-    }
+    assert {(block.rc, block.output) for block in journal} == {(126, "pdctl: needs root, and sudo asks for a password")}
 
 
 @needs_another_user
@@ -289,6 +287,48 @@ def test_sudo_is_used_where_it_asks_nothing_and_only_where_root_is_needed(open_f
     assert "privilege sudo" in blocks[0].output
     assert {block.output for block in _of(blocks, "sudo -n") if "journalctl" in block.command} == {"as root: 1"}
     assert {block.output for block in _of(blocks, "ip ")} == {"as root: 0"}
+
+
+# It shows what every process of the machine may see of it, and what it leaves unread for the command.
+_ASKING = r"""#!/bin/sh
+[ "$1" = -n ] && { echo 'sudo: a password is required' >&2; exit 1; }
+[ "$1 $2" = '-S -p' ] && [ -z "$3" ] || exit 1
+shift 3
+read -r said
+[ "$said" = 'correct horse' ] || { echo 'sudo: 1 incorrect password attempt' >&2; exit 1; }
+grep -saH 'correct[ ]horse' /proc/[0-9]*/cmdline /proc/[0-9]*/environ | tr '\\0' ' ' >>SEEN
+SUDO_USED=1 exec "$@"
+"""
+
+
+@needs_another_user
+def test_a_sudo_password_gives_root_and_is_in_no_argument_environment_or_evidence(open_folder: Path) -> None:
+    seen = open_folder / "seen"
+    seen.touch()
+    seen.chmod(0o666)
+    _tool(open_folder / "bin", "sudo", _ASKING.replace("SEEN", str(seen)))
+    _tool(open_folder / "bin", "journalctl", '#!/bin/sh\necho "as root: ${SUDO_USED-0}; read $(wc -c)"\n')
+    blocks = _as_nobody(open_folder / "bin", "sudo_password='correct horse'")
+    assert "privilege password" in blocks[0].output
+    answers = {block.output for block in _of(blocks, "sudo -S") if "journalctl" in block.command}
+    assert answers == {"as root: 1; read 0"}
+    assert not [block for block in blocks if "correct horse" in block.output or "correct horse" in block.command]
+    assert seen.read_text(encoding="utf-8") == ""
+
+
+@needs_another_user
+def test_a_wrong_sudo_password_is_tried_once_and_told(open_folder: Path) -> None:
+    tried = open_folder / "tried"
+    tried.touch()
+    tried.chmod(0o666)
+    counting = _ASKING.replace("SEEN", "/dev/null").replace("read -r said", f"read -r said; echo >>{tried}")
+    _tool(open_folder / "bin", "sudo", counting)
+    _tool(open_folder / "bin", "journalctl", "#!/bin/sh\necho a line\n")
+    blocks = _as_nobody(open_folder / "bin", "sudo_password=wrong")
+    said = {(block.rc, block.output) for block in _of(blocks, "journalctl")}
+    words = "pdctl: needs root, and sudo did not take the password: sudo: 1 incorrect password attempt"
+    assert said == {(126, words)}
+    assert tried.read_text(encoding="utf-8") == "\n"
 
 
 def test_nothing_of_a_policy_becomes_a_command(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Reaching nodes: each one that cannot be looked at is named with its reason, and the others complete."""
 
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -164,3 +165,73 @@ def test_jump_hosts_and_options_are_read_as_ssh_reads_them(identity: Path) -> No
     (jump,) = target.jump
     assert (jump.user, jump.host, jump.port) == ("bastion", "203.0.113.7", 2222)
     assert jump.known_hosts[0] == Path("/k")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        ("-o ProxyCommand='ssh -o A=b -W [%h]:%p me@bastion'", "ssh -o A=b -W [127.0.0.1]:2200 me@bastion"),
+        ("-o 'ProxyCommand nc -X 5 %h %p %%'", "nc -X 5 127.0.0.1 2200 %"),
+        ("-o ProxyCommand=none", ""),
+        ("-J bastion -o ProxyCommand=nc", ""),
+    ],
+)
+def test_a_proxy_command_is_filled_in_and_a_jump_counts_more(identity: Path, arguments: str, command: str) -> None:
+    assert ssh_target(_host("n1", 2200, identity, arguments)).command == command
+
+
+def test_a_file_of_configuration_is_the_only_one_and_holds_for_the_jumps_too(identity: Path, tmp_path: Path) -> None:
+    config = tmp_path / "ssh.cfg"
+    config.write_text(
+        "Host bastion\n HostName 203.0.113.7\n User hop\n ProxyJump gate\n"
+        "Host gate\n ProxyCommand nc %h %p\n Port 2022\nHost 127.0.0.1\n ProxyJump bastion\n",
+        encoding="utf-8",
+    )
+    target = ssh_target(_host("n1", 22, identity, f"-F {config}"))
+    assert [(hop.user, hop.host, hop.port, hop.command) for hop in target.jump[1:]] == [("hop", "203.0.113.7", 22, "")]
+    assert (target.jump[0].host, target.jump[0].port, target.jump[0].command) == ("gate", 2022, "nc gate 2022")
+
+
+def test_what_ansible_takes_from_the_environment_counts_where_the_inventory_says_nothing(
+    identity: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANSIBLE_REMOTE_USER", "ops")
+    monkeypatch.setenv("ANSIBLE_REMOTE_PORT", "2022")
+    monkeypatch.setenv("ANSIBLE_PRIVATE_KEY_FILE", str(identity))
+    monkeypatch.setenv("ANSIBLE_SSH_COMMON_ARGS", "-J bastion")
+    monkeypatch.setenv("ANSIBLE_HOST_KEY_CHECKING", "False")
+    target = ssh_target(Host("n1", "n1", 22, None, None, "ssh", {}, ()))
+    assert (target.user, target.port, target.keys, target.accept_new) == ("ops", 2022, (identity,), True)
+    assert [hop.host for hop in target.jump] == ["bastion"]
+
+
+def test_a_node_is_reached_through_a_proxy_command_which_ends_with_it(
+    server: Server, identity: Path, tmp_path: Path
+) -> None:
+    relay = tmp_path / "relay.py"
+    relay.write_text(_RELAY, encoding="utf-8")
+    pid = tmp_path / "pid"
+    known = _known(tmp_path, server.port, server.host_key)
+    command = f"{sys.executable} {relay} {pid} %h %p"
+    (outcome,) = _run(_host("n1", server.port, identity, f"{known} -o ProxyCommand='{command}'"))
+    assert isinstance(outcome, Reached), outcome
+    assert not Path(f"/proc/{pid.read_text(encoding='utf-8')}").exists()
+
+
+_RELAY = """
+import os, pathlib, socket, sys, threading
+pathlib.Path(sys.argv[1]).write_text(str(os.getpid()))
+node = socket.create_connection((sys.argv[2], int(sys.argv[3])))
+def up():
+    while data := os.read(0, 65536):
+        node.sendall(data)
+threading.Thread(target=up, daemon=True).start()
+while data := node.recv(65536):
+    os.write(1, data)
+"""
+
+
+def test_a_proxy_command_that_fails_says_why(identity: Path) -> None:
+    (outcome,) = _run(_host("n1", 22, identity, "-o ProxyCommand='echo no route to the bastion >&2; exit 1'"))
+    assert isinstance(outcome, Unreached)
+    assert "its ProxyCommand says: no route to the bastion" in outcome.reason

@@ -1,13 +1,17 @@
 """Inventories of both kinds are read as Ansible reads them; a wrong one gets one clear error."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from pdctl.ansible_env import ansible_environment
 from pdctl.content import content_root
 from pdctl.errors import PdError, UsageError
 from pdctl.exit_codes import ExitCode
 from pdctl.inventory import load_inventory
+from pdctl.reach.sudo import sudo_password
 
 INI = """\
 # 机房：两个池
@@ -124,6 +128,40 @@ def test_a_host_with_two_values_of_a_variable_is_warned_of_and_no_secret_is_told
 def test_a_host_that_stands_in_two_groups_is_no_conflict(tmp_path: Path) -> None:
     text = "[prefill]\np1 ansible_host=10.0.0.1\n[big]\np1\n[more]\np1 ansible_host=10.0.0.1 gpu_kind=h100\n"
     assert load_inventory(_written(tmp_path, "a.ini", text)).warnings == ()
+
+
+def test_variables_of_the_connection_are_those_that_a_play_would_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "key").write_text("of the vault\n", encoding="utf-8")
+    command = (sys.executable, "-m", "ansible", "vault", "encrypt_string", "--vault-password-file", tmp_path / "key")
+    environment = ansible_environment()
+    vault = subprocess.run(
+        [*command, "--name", "site_sudo", "correct horse"], env=environment, capture_output=True, check=True, timeout=60
+    ).stdout.decode()
+    group = (
+        "ansible_become_password: '{{ site_sudo }}'\nansible_ssh_common_args: '-J {{ hostvars.gate.ansible_host }}'\n"
+    )
+    (tmp_path / "group_vars").mkdir()
+    (tmp_path / "group_vars" / "all.yml").write_text(
+        f"{group}ansible_user: '{{{{ nobody }}}}'\n{vault}", encoding="utf-8"
+    )
+    source = _written(
+        tmp_path, "a.ini", "gate ansible_host=203.0.113.7\np1 ansible_host='{{ inventory_hostname }}.example'\n"
+    )
+
+    monkeypatch.setenv("ANSIBLE_VAULT_PASSWORD_FILE", str(tmp_path / "key"))
+    inventory = load_inventory(source, limit="p1")
+    host = inventory.get("p1")
+    assert host.address == "p1.example"
+    assert host.variables["ansible_ssh_common_args"] == "-J 203.0.113.7"
+    assert sudo_password(host, None) == "correct horse"
+    assert inventory.warnings == ("host `p1`: ansible_user is not known: 'nobody' is undefined",)
+
+    monkeypatch.delenv("ANSIBLE_VAULT_PASSWORD_FILE")
+    without = load_inventory(source, limit="p1")
+    assert sudo_password(without.get("p1"), "typed") == "typed"
+    assert any("ansible_become_password is not known: it is in a vault" in warning for warning in without.warnings)
 
 
 def test_a_missing_inventory_is_a_usage_error(tmp_path: Path) -> None:
