@@ -12,5 +12,6 @@ setup:
 bench:
 	scripts/bench
 	scripts/bench-engine
+	scripts/bench-doctor
 clean:
 	rm -rf .venv .venvs build dist

@@ -1,123 +1,15 @@
-# Prints what a node's own tools say about it, as evidence blocks (evidence.py). It only reads, and parses nothing.
-# POSIX sh; dash, bash and busybox run it. It is fed to `sh -s` behind the variables that collector.py sets:
+# Prints what a node's own tools say about it. It only reads, and parses nothing. It comes behind blocks.sh and the
+# variables that collector.py sets:
 #
-#   command_s, total_s      bounds on one command and on the whole run, seconds
 #   interval_s              between two readings of the counters, seconds; 0: one reading
-#   most                    bound on one command's output, bytes
 #   locales, sysctl_paths, modules, units      words to look at, from the policy
 #   sudo_password           what sudo may be answered, where somebody gave it: a variable of this shell, which only its
 #                           own printf writes, into sudo's standard input
-#
-# No answer is an answer: exit status 127 (not installed), 126 (needs root) or 124 (out of time) with one line
-# `pdctl: REASON`. A tool that cannot even be killed is left behind without holding up the rest.
-
-set -f
-PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/sbin:/usr/bin:/bin:/opt/mellanox/iproute2/sbin
-newline='
-'
-
-# Runs "$@" as the leader of a session of its own, so that one kill takes all that it started. Its output and, on a line
-# of its own, its exit status are printed at the end. $1: seconds, $2: bytes.
-worker='
-seconds=$1 most=$2
-shift 2
-{ sleep "$seconds"; kill -s KILL -- -$$ || kill -s KILL $$; } </dev/null >/dev/null 2>&1 &
-cap() {
-    head -c "$most"
-    if [ "$(head -c 1 | wc -c)" -gt 0 ]; then
-        printf "\npdctl: output cut at %s bytes\n" "$most"
-        cat >/dev/null
-    fi
-}
-{
-    status=$( { { "$@" 2>&1 3>&- 4>&-; echo $? >&3; } | cap >&4 3>&-; } 3>&1 )
-} 4>&1
-printf "\n%s" "$status"
-exec </dev/null >/dev/null 2>&1
-trap "" TERM
-kill -s TERM -- -$$ || kill -s TERM $!
-'
-
-# block COMMAND STATUS OUTPUT
-block() {
-    printf '=== cmd: %s\n=== rc: %s\n' "$1" "$2"
-    case $newline$3 in
-    # A line of output must not look like a line of ours.
-    *"$newline==="*) printf '%s\n' "$3" | sed 's/^===/ &/' ;;
-    "$newline") ;;
-    *) printf '%s\n' "$3" ;;
-    esac
-    printf '=== end\n'
-}
-
-has() {
-    command -v "$1" >/dev/null 2>&1
-}
 
 # Hundredths of a second since the machine was started; whole seconds where the kernel does not say.
 clock() {
     if read -r now _ </proc/uptime; then now=${now%.*}${now#*.}; else now=$(date +%s)00; fi
 } 2>/dev/null
-
-# run SECONDS TOOL ARGUMENT...: its output in `answer` and its exit status in `status`, which is empty where it gave no
-# answer in time. It reads what `given` holds.
-run() {
-    limit=$1
-    shift
-    # The redirection silences the shell, which reports every process that was killed.
-    if [ -n "$given" ]; then
-        { answer=$(printf '%s\n' "$given" | $session sh -c "$worker" pdctl "$limit" "$most" "$@"); } 2>/dev/null
-    else
-        { answer=$($session sh -c "$worker" pdctl "$limit" "$most" "$@" </dev/null); } 2>/dev/null
-    fi
-    status=${answer##*"$newline"}
-    case $status in
-    *[!0-9]*) status= ;;
-    ?*)
-        answer=${answer%"$newline$status"}
-        while [ "${answer%"$newline"}" != "$answer" ]; do answer=${answer%"$newline"}; done
-        ;;
-    esac
-}
-
-# look_as COMMAND TOOL ARGUMENT...: COMMAND is what the block is called.
-look_as() {
-    label=$1
-    shift
-    if ! has "$1"; then
-        block "$label" 127 "pdctl: $1 is not installed"
-        return
-    fi
-    case " $hung " in
-    *" $1 "*)
-        block "$label" 124 "pdctl: not run, $1 gave no answer before"
-        return
-        ;;
-    esac
-    left=$((started + total_s - $(date +%s)))
-    if [ "$left" -le 0 ]; then
-        block "$label" 124 "pdctl: not run, the collection's $total_s s were used up"
-        return
-    fi
-    [ "$left" -le "$command_s" ] || left=$command_s
-    run "$left" "$@"
-    if [ -n "$status" ]; then
-        block "$label" "$status" "$answer"
-    else
-        block "$label" 124 "pdctl: no answer within $left s"
-        # One that hangs once hangs again; a line for the shell may hang for another reason.
-        [ "$1" = sh ] || hung="$hung $1"
-    fi
-}
-
-look() {
-    look_as "$*" "$@"
-}
-
-# A command line with pipes or patterns. look_line COMMAND
-look_line() {
-    look_as "$1" sh -c "$1"
-}
 
 # root_line COMMAND: as root, or not at all.
 root_line() {
@@ -391,24 +283,8 @@ kernel_log() {
 }
 
 main() {
-    hung=
-    given=
+    prepare || return 0
     privilege=none
-    missing=
-    for tool in cat date grep head id sed sleep sort tail wc; do has "$tool" || missing="$missing $tool"; done
-    if [ -n "$missing" ]; then
-        block 'pdctl-collect begin' 127 "pdctl: cannot look, not installed:$missing"
-        return
-    fi
-    started=$(date +%s)
-    # A child of sudo is root's: only root's own timeout can end it.
-    bounded=
-    has timeout && bounded="timeout -s KILL $command_s"
-    if has setsid; then
-        session=setsid
-    else
-        session=$bounded
-    fi
     refused='sudo is absent'
     if [ "$(id -u)" = 0 ]; then
         privilege=root

@@ -1,5 +1,6 @@
 """The collector: a POSIX-sh script that a node's `sh -s` reads from its standard input and that prints evidence."""
 
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from shlex import quote
 
@@ -27,24 +28,48 @@ _UNITS = (
 
 
 def script(policy: Policy, interval_s: int = INTERVAL_S) -> str:
-    """The script for one node: its parameters as shell variables, then `collect.sh`.
+    """The script for one node: its parameters as shell variables, then `blocks.sh` and `collect.sh`.
 
     interval_s: seconds between the two readings of the counters, at most `MAX_INTERVAL_S`; 0 for one reading.
     """
     values = policy.values
     units = {unit for family in values.services.get("rdma", {}).values() for unit in family.units}
     parameters = {
-        "command_s": str(COMMAND_S),
-        "total_s": str(TOTAL_S),
         "interval_s": str(min(max(0, interval_s), MAX_INTERVAL_S)),
-        "most": str(_MOST_BYTES),
         "locales": " ".join(values.locale.candidates),
         "sysctl_paths": " ".join(proc_path(key) for key, value in values.sysctl.items() if value is not None),
         "modules": " ".join(dict.fromkeys((*values.modules.load, *_MODULES))),
         "units": " ".join((*sorted(units), *_UNITS)),
     }
-    head = "".join(f"{name}={quote(value)}\n" for name, value in parameters.items())
-    return head + files("pdchecks").joinpath("collect.sh").read_text(encoding="utf-8")
+    return _script(COMMAND_S, TOTAL_S, parameters) + _shell("collect.sh")
+
+
+def script_of(lines: Iterable[str], command_s: int, total_s: int) -> str:
+    """A script of lines that use the functions of `blocks.sh`. command_s, total_s: its bounds, seconds.
+
+    What a command writes to descriptor 5 is on the script's output at once, outside of every block.
+    """
+    return "\n".join(
+        [
+            _script(command_s, total_s, {}) + "exec 5>&1",
+            "LC_ALL=C; export LC_ALL PATH",
+            "if prepare; then",
+            *lines,
+            "fi",
+            "",
+        ]
+    )
+
+
+def _script(command_s: int, total_s: int, parameters: Mapping[str, str]) -> str:
+    bounds = {"command_s": str(command_s), "total_s": str(total_s), "most": str(_MOST_BYTES)}
+    return "".join(f"{name}={quote(value)}\n" for name, value in (bounds | dict(parameters)).items()) + _shell(
+        "blocks.sh"
+    )
+
+
+def _shell(name: str) -> str:
+    return files("pdchecks").joinpath(name).read_text(encoding="utf-8")
 
 
 def proc_path(key: str) -> str:

@@ -50,6 +50,9 @@ EXPLAINS: tuple[Edge, ...] = (
     *_edges("PD-LINK-005", "packets in flight are lost whenever the link goes", "PD-RDMA-003"),
     Edge("PD-LINK-005", "PD-RDMA-002", "a link that goes down outlasts every retry", _LOST, fabric=True),
     *_edges("PD-MTU-001", "RoCE takes the path MTU from the interface", "PD-MTU-002", "PD-MTU-003", fabric=True),
+    *_edges("PD-MTU-001", "packets leave by that interface", "PD-MTU-004"),
+    *_edges("PD-MTU-004", "what does not fit is lost on the way", "PD-KV-003", "PD-PERF-002", "PD-RDMA-003"),
+    Edge("PD-MTU-004", "PD-RDMA-002", "a packet that does not fit is lost, and all its repetitions", _LOST),
     *_edges("PD-MTU-002", "the peer's port has the larger one", "PD-MTU-003", fabric=True),
     *(
         Edge(cause, "PD-RDMA-002", "a packet longer than the receiver's path MTU is refused", _LENGTH, fabric=True)
@@ -100,7 +103,8 @@ EXPLAINS: tuple[Edge, ...] = (
     Edge("PD-LIMIT-001", "PD-GDR-002", "regions must be locked in memory", _MEMORY),
     *_edges("PD-SVC-001", "without its modules there is no verbs device to use", "PD-OFF-001"),
     *(
-        Edge(cause, "PD-PERF-001", "the test cannot be faster than that")
+        Edge(cause, test, "the test cannot be faster than that")
+        for test in ("PD-PERF-001", "PD-PERF-002")
         for cause in (
             *("PD-LINK-004", "PD-PCIE-001", "PD-OFF-001", "PD-GDR-001", "PD-MTU-001", "PD-MTU-002", "PD-QOS-004"),
             *("PD-RDMA-003", "PD-PCIE-003", "PD-PCIE-004"),

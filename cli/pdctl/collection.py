@@ -4,7 +4,7 @@ import platform
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from shlex import quote
 
 from pdchecks.collector import INTERVAL_S, script
@@ -78,6 +78,24 @@ def _asked(script: str, password: str | None) -> str:
     # A name that the node exports already would carry the password to every command.
     secret = f"unset sudo_password; sudo_password={quote(password)}\n" if password else ""
     return f"asked={int(time.time())}\n{secret}{script}"
+
+
+def with_active_tests(
+    nodes: list[Collected],
+    hosts: Inventory,
+    policy_of: Callable[[str], Policy],
+    *,
+    connect_s: float,
+    yes: bool,
+    while_serving: bool,
+) -> list[Collected]:
+    """The same with the blocks of all active tests between them, after somebody has agreed."""
+    from pdchecks.active.plan import TESTS
+    from pdctl.active.asking import asked_and_run
+
+    seen = Source(tuple(evidence for node in nodes if (evidence := node.evidence)))
+    tests = asked_and_run(seen, hosts, policy_of, TESTS, connect_s=connect_s, yes=yes, while_serving=while_serving)
+    return [replace(node, text=node.text + print_blocks(tests.get(node.node, ()))) for node in nodes]
 
 
 def from_source(source: Source) -> list[Collected]:

@@ -50,6 +50,22 @@ class Visit:
             sudo=self.sudo,
         )
 
+    def test(self, seen: Source, *, yes: bool, while_serving: bool) -> None:
+        """Active tests between the nodes that were seen; what they show is added to the evidence."""
+        from pdctl.active.asking import asked_and_run, with_tests
+
+        assert self.hosts is not None
+        tests = asked_and_run(
+            seen,
+            self.hosts,
+            policy_for(self.hosts, self.policy),
+            {check.id for check in self.checks},
+            connect_s=self.connect_s,
+            yes=yes,
+            while_serving=while_serving,
+        )
+        seen.evidence = tuple(with_tests(each, tests) for each in seen.evidence)
+
     def judge(self, seen: Source) -> Report:
         """Findings of what was seen, waivers applied, symptoms explored."""
         policy_of = policy_for(self.hosts, self.policy, seen.policy)

@@ -123,6 +123,11 @@ class Lab:
         """argv that runs `command` in the controller's namespace."""
         return ["ip", "netns", "exec", self.controller, *self._with(environment), *command]
 
+    def set_mtu(self, node: Node, own: int, port: int) -> None:
+        """In bytes: of the node's interface, and of the bridge's port that it is plugged into."""
+        run("ip", "-n", node.namespace, "link", "set", "eth0", "mtu", str(own))
+        run("ip", "-n", self._fabric, "link", "set", f"n{node.address.rsplit('.', 1)[1]}", "mtu", str(port))
+
     def pids(self, namespace: str) -> list[int]:
         """Processes in one of this lab's namespaces."""
         return [int(pid) for pid in run("ip", "netns", "pids", namespace).split()]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pdchecks.check import Need, NodeCheck, Verdict
 from pdchecks.evidence import words
 from pdchecks.fabric import carries_rdma, is_hardware, netdevs, ports
-from pdchecks.facts.net import Netdev, PathProbe
+from pdchecks.facts.net import Netdev
 from pdchecks.facts.rdma import NoRdmaDevice
 from pdchecks.finding import Impact, Remedy, Severity, Status
 from pdchecks.nodefacts import NodeFacts
@@ -18,8 +18,6 @@ _STANDARD_MTU = 1500
 
 def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
     wanted, to_set = policy.values.fabric.mtu.roce, policy.values.fabric.mtu.netdev
-    for probe in node.all(PathProbe):
-        yield from _path(probe, wanted, to_set)
     for netdev in node.all(Netdev):
         mtu = known(netdev.mtu)
         if mtu is None:
@@ -61,32 +59,6 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
                 impact=Impact.LINK_FLAP,
             ),
         )
-
-
-def _path(probe: PathProbe, wanted: int, to_set: int) -> Iterator[Verdict]:
-    """A probe smaller than RoCE's own packets proves nothing, whether it passed or not."""
-    subject = f"path to {probe.peer}" + (f" by {probe.netdev}" if probe.netdev else "")
-    if probe.passed:
-        if probe.size >= netdev_mtu_for(wanted):
-            yield Verdict(Status.PASS, subject, f"packets of {probe.size} bytes pass unbroken", quotes=(probe.quote,))
-        return
-    mtu = known(probe.mtu)
-    if mtu is None and not probe.here and probe.size < netdev_mtu_for(wanted):
-        return
-    where = "this node's own interface" if probe.here else "the path"
-    carries = (
-        f"; {where} carries {mtu}, which gives RoCE {path_mtu(mtu)}" if mtu is not None else f": {where} drops them"
-    )
-    yield Verdict(
-        Status.WARN,
-        subject,
-        f"packets of {probe.size} bytes do not pass unbroken{carries}",
-        "An interface or a switch port between the two has a smaller MTU. RoCE packets are never broken up: those "
-        "that do not fit are lost without a word.",
-        (probe.quote,),
-        (f"ping -M do -s {to_set - 28} {probe.peer}", f"tracepath -n {probe.peer}"),
-        Remedy(f"Carry MTU {to_set} on every interface and switch port between the two.", impact=Impact.LINK_FLAP),
-    )
 
 
 def _concerns_roce(node: NodeFacts, netdev: Netdev, mtu: int, wanted: int) -> bool | None:

@@ -26,12 +26,19 @@ _REMEDY = Remedy(
 
 def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
     for run in node.all(PerftestRun):
-        large = {size: rate for size, rate in run.averages.items() if size >= _LARGE_BYTES and rate > 0}
-        if large:
-            yield _judge(node, run, max(large.values()), policy.values.perf.bandwidth_share)
+        # Those of an active test are PD-PERF-002's.
+        if not run.to and (best := largest(run)) is not None:
+            yield compared(node, run, best, policy.values.perf.bandwidth_share)
 
 
-def _judge(node: NodeFacts, run: PerftestRun, best: float, share: float) -> Verdict:
+def largest(run: PerftestRun) -> float | None:
+    """The best average (Gbit/s) of messages that measure the link; None where there is none."""
+    large = [rate for size, rate in run.averages.items() if size >= _LARGE_BYTES and rate > 0]
+    return max(large, default=None)
+
+
+def compared(node: NodeFacts, run: PerftestRun, best: float, share: float) -> Verdict:
+    """What `best` (Gbit/s) says of a link that should carry that share."""
     rate = _rate(node, run.device)
     if run.both_ways and rate is not None:
         rate *= 2

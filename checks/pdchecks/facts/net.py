@@ -172,7 +172,8 @@ class RouteEntry(Fact):
 class PathProbe(Fact):
     """A ping that may not be broken up. size: the whole IP packet in bytes; mtu: what stood in its way.
 
-    here: it did not even leave this node. netdev: empty where the command names none.
+    here: it did not even leave this node. netdev: empty where the command names none. to: the node that an active test
+    asked, empty for any other ping.
     """
 
     netdev: str
@@ -181,3 +182,4 @@ class PathProbe(Fact):
     passed: bool
     here: bool
     mtu: int | Unknown
+    to: str = ""

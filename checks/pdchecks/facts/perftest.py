@@ -13,7 +13,8 @@ class PerftestRun(Fact):
 
     layer: Ethernet, IB, or empty. averages: average Gbit/s by message size in bytes (bandwidth tests only).
     both_ways: the figures are the sum of both directions. cuda: GPU memory was asked for. ordering_warning: the tool
-    says that the CPU does not do relaxed ordering.
+    says that the CPU does not do relaxed ordering. to, by: the other node of an active test, where this end asked or
+    served; both empty for any other run.
     """
 
     tool: str
@@ -26,3 +27,5 @@ class PerftestRun(Fact):
     ordering_warning: bool
     failures: tuple[str, ...]
     status: int | None
+    to: str = ""
+    by: str = ""

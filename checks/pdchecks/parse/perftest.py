@@ -2,6 +2,7 @@
 
 import re
 
+from pdchecks.active.marker import peer_of
 from pdchecks.evidence import Block, words
 from pdchecks.facts.base import Fact
 from pdchecks.facts.perftest import PerftestRun
@@ -52,6 +53,8 @@ def parse(block: Block) -> list[Fact] | Unknown:
             ordering_warning=_ORDERING in text,
             failures=failures,
             status=int(status["status"]) if status else None,
+            to=peer_of(block.command),
+            by=peer_of(block.command, served=True),
         )
     ]
 

@@ -28,6 +28,11 @@ def collect(
     ),
     timeout: float = typer.Option(120, "--timeout", min=5, help="Seconds for one node, all in all."),
     ask_become_pass: bool = typer.Option(False, "--ask-become-pass", "-K", help="Ask for the sudo password."),
+    active: bool = typer.Option(
+        False, "--active", help="Also test between the nodes: DF pings, ib_write_bw, KV echo. Says the load, and asks."
+    ),
+    yes: bool = typer.Option(False, "--yes", "-y", help="Do not ask before `--active`."),
+    while_serving: bool = typer.Option(False, "--while-serving", help="`--active` also where an engine is active."),
     interval: int = typer.Option(10, "--interval", min=0, max=60, help="Seconds between two readings of counters."),
 ) -> None:
     """Collect evidence from nodes into one file for `pdctl doctor --from`.
@@ -39,6 +44,8 @@ def collect(
     chosen = inventory or inventory_option
     if chosen and source:
         raise UsageError("`--from` reads collected evidence and INVENTORY looks at live nodes", hint="give one of them")
+    if active and not chosen:
+        raise UsageError("`--active` tests between the nodes of an INVENTORY", hint="without --from")
     password = become_password() if ask_become_pass and not source else None
     if to.exists():
         raise UsageError(f"`{to}` is there already", hint="name a new file, or remove that one")
@@ -62,6 +69,10 @@ def collect(
     else:
         nodes = collection.collect(
             hosts, policy_of, connect_s=connect_timeout, deadline_s=timeout, interval_s=interval, sudo=password
+        )
+    if active and hosts is not None:
+        nodes = collection.with_active_tests(
+            nodes, hosts, policy_of, connect_s=connect_timeout, yes=yes, while_serving=while_serving
         )
     bundle.write(
         to,

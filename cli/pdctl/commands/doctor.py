@@ -50,11 +50,14 @@ def doctor(
         False, "--since-good", help="Compare this host with itself at the last `up` that got ready."
     ),
     fix: bool = typer.Option(False, "--fix", help="Show which roles mend what was found, run them, and look again."),
-    yes: bool = typer.Option(False, "--yes", "-y", help="Do not ask before `--fix` changes nodes."),
+    active: bool = typer.Option(
+        False, "--active", help="Also test between the nodes: DF pings, ib_write_bw, KV echo. Says the load, and asks."
+    ),
+    yes: bool = typer.Option(False, "--yes", "-y", help="Do not ask before `--fix` or `--active`."),
     become: bool = typer.Option(False, "--become", "-b", help="`--fix` becomes root on the nodes with sudo."),
     ask_become_pass: bool = typer.Option(False, "--ask-become-pass", "-K", help="Ask for the sudo password."),
     while_serving: bool = typer.Option(
-        False, "--while-serving", help="`--fix` also where an engine is active and the remedy disturbs it."
+        False, "--while-serving", help="`--fix` and `--active` also where an engine is active."
     ),
     symptom: str | None = typer.Option(
         None, "--symptom", help="Start from what you see, e.g. `first token never comes`."
@@ -72,6 +75,10 @@ def doctor(
         raise UsageError("give one inventory", hint="`pdctl doctor INVENTORY` or `pdctl doctor -i INVENTORY`")
     chosen = inventory or inventory_option
     _refuse_contradictions(chosen, source, diff, since_good, symptom, fix, output)
+    if active and (not chosen or fix or diff or since_good):
+        raise UsageError(
+            "`--active` tests between the nodes of an INVENTORY", hint="without --fix, --diff, --since-good"
+        )
 
     from pdchecks.finding import Status
     from pdctl.diagnosis import selected, tell_unread
@@ -101,6 +108,8 @@ def doctor(
         before, after = (read_sources([name]) for name in diff)
         raise typer.Exit(_compare(visit, before, after, threshold, output))
     seen = visit.look()
+    if active:
+        visit.test(seen, yes=yes, while_serving=while_serving)
     if since_good:
         from pdctl.baseline import baseline
 

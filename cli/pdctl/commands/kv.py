@@ -68,6 +68,31 @@ def inspect(
     raise typer.Exit(_inspect_live(name, output) if file is None else _inspect(file, capacity_tokens, quiet, output))
 
 
+@app.command("echo")
+def echo(
+    listen: str | None = typer.Option(None, "--listen", metavar="ADDRESS", help="Take one transfer at this address."),
+    to: str | None = typer.Option(None, "--to", metavar="tcp://HOST:PORT", help="Send one to who listens there."),
+    size: int = typer.Option(16 << 20, "--bytes", min=1, max=1 << 30, help="How much KV is sent, with --to."),
+    seconds: float = typer.Option(20.0, min=1.0, max=600.0, help="End after that long."),
+    secret_stdin: bool = typer.Option(
+        False, "--secret-stdin", help="Both prove that they hold the secret on the first line of stdin, 64 hex digits."
+    ),
+) -> None:
+    """Send KV from one node to another, over the wire and transport that engines use; no engine is needed.
+
+    The listener says its address on stderr. Exits 0 when every frame was verified, 1 when not.
+    """
+    from pdctl.errors import UsageError
+    from pdctl.kv_echo import listen_once, secret_of_stdin, send_once
+
+    if (listen is None) == (to is None):
+        raise UsageError("one end listens and the other sends", hint="`--listen ADDRESS`, or `--to tcp://HOST:PORT`")
+    secret = secret_of_stdin() if secret_stdin else None
+    line, code = listen_once(listen, secret, seconds) if listen else send_once(to or "", secret, size, seconds)
+    typer.echo(f"kv echo: {line}")
+    raise typer.Exit(int(code))
+
+
 def _opened(file: Path) -> BinaryIO:
     import os
     import stat

@@ -23,13 +23,18 @@ def run_everywhere(
     """done: called from worker threads as each node is through."""
 
     def one(host: Host) -> Outcome:
-        script = script_for(host)
-        if host.connection == "local":
-            outcome = run_local(host.name, script, deadline_s)
-        else:
-            outcome = run_ssh(host.name, ssh_target(host), script, connect_s=connect_s, deadline_s=deadline_s)
+        outcome = run_on(host, script_for(host), connect_s=connect_s, deadline_s=deadline_s)
         done(outcome)
         return outcome
 
     with ThreadPoolExecutor(max_workers=max(1, min(AT_ONCE, len(hosts)))) as pool:
         return list(pool.map(one, hosts))
+
+
+def run_on(
+    host: Host, script: str, *, connect_s: float, deadline_s: float, heard: Callable[[str], None] | None = None
+) -> Outcome:
+    """One node. heard: is told all that it printed so far, whenever there is more, while it runs."""
+    if host.connection == "local":
+        return run_local(host.name, script, deadline_s, heard=heard)
+    return run_ssh(host.name, ssh_target(host), script, connect_s=connect_s, deadline_s=deadline_s, heard=heard)

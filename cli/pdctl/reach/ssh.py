@@ -4,6 +4,7 @@ configuration says otherwise."""
 import logging
 import socket
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -27,8 +28,19 @@ _NOT_SSH = "see whether it is sshd that listens there (ansible_port)"
 _BABBLES = "see what a plain `ssh` to it prints: its shell's start-up files must be silent and sh must be there"
 
 
-def run_ssh(node: str, target: SshTarget, script: str, *, connect_s: float, deadline_s: float) -> Outcome:
-    """connect_s: for each TCP connect, banner and authentication. deadline_s: for everything."""
+def run_ssh(
+    node: str,
+    target: SshTarget,
+    script: str,
+    *,
+    connect_s: float,
+    deadline_s: float,
+    heard: Callable[[str], None] | None = None,
+) -> Outcome:
+    """connect_s: for each TCP connect, banner and authentication. deadline_s: for everything.
+
+    heard: is told all that was printed so far, whenever there is more.
+    """
     import paramiko
 
     # It prints tracebacks of its own threads; what they mean is in the outcome.
@@ -43,7 +55,7 @@ def run_ssh(node: str, target: SshTarget, script: str, *, connect_s: float, dead
             assert transport is not None
             channel = transport.open_session(timeout=connect_s)
             stack.callback(channel.close)
-            status = _exec(channel, script, received, end)
+            status = _exec(channel, script, received, end, heard)
     except paramiko.BadHostKeyException as error:
         reason = f"{where}: its host key is not the known one ({error.key.get_name()}); not connected"
         return Unreached(node, reason, hint=_RENEWED.format(_known_as(target)))
@@ -128,7 +140,9 @@ def _open(hop: SshTarget, connect_s: float, through: "Channel | socket.socket | 
     return client
 
 
-def _exec(channel: "Channel", script: str, received: list[bytes], end: float) -> int:
+def _exec(
+    channel: "Channel", script: str, received: list[bytes], end: float, heard: Callable[[str], None] | None
+) -> int:
     channel.exec_command("sh -s")
     channel.settimeout(max(0.1, end - time.monotonic()))
     try:
@@ -148,6 +162,8 @@ def _exec(channel: "Channel", script: str, received: list[bytes], end: float) ->
             if size > MAX_OUTPUT_BYTES:
                 raise _TooMuch
             received.append(data)
+            if heard:
+                heard(_text(received))
         if not channel.status_event.wait(max(0.0, end - time.monotonic())):
             raise _Late
     except TimeoutError:

@@ -1,0 +1,1 @@
+"""Active tests between nodes: which pairs, when, by which commands. Pure; pdctl runs them."""
