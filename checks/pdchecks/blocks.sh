@@ -13,17 +13,14 @@ newline='
 '
 
 # Runs "$@" as the leader of a session of its own, so that one kill takes all that it started. Its output and, on a line
-# of its own, its exit status are printed at the end. $1: seconds, $2: bytes.
+# of its own, its exit status are printed at the end. $1: seconds, $2: bytes, of which one more tells that there were more.
 worker='
 seconds=$1 most=$2
 shift 2
 { sleep "$seconds"; kill -s KILL -- -$$ || kill -s KILL $$; } </dev/null >/dev/null 2>&1 &
 cap() {
-    head -c "$most"
-    if [ "$(head -c 1 | wc -c)" -gt 0 ]; then
-        printf "\npdctl: output cut at %s bytes\n" "$most"
-        cat >/dev/null
-    fi
+    head -c "$((most + 1))"
+    cat >/dev/null
 }
 {
     status=$( { { "$@" 2>&1 3>&- 4>&-; echo $? >&3; } | cap >&4 3>&-; } 3>&1 )
@@ -66,6 +63,9 @@ run() {
     *[!0-9]*) status= ;;
     ?*)
         answer=${answer%"$newline$status"}
+        if [ "${#answer}" -gt "$most" ]; then
+            answer=$(printf '%s' "$answer" | head -c "$most")"${newline}pdctl: output cut at $most bytes"
+        fi
         while [ "${answer%"$newline"}" != "$answer" ]; do answer=${answer%"$newline"}; done
         ;;
     esac
