@@ -11,9 +11,12 @@ from pdwire import SECRET_BYTES, IncompatiblePeer, Secret
 def secret_of_stdin() -> Secret:
     """The first line. Raises UsageError without its words."""
     try:
-        return Secret(bytes.fromhex(sys.stdin.readline(4 * SECRET_BYTES)))
+        value = bytes.fromhex(sys.stdin.readline(4 * SECRET_BYTES))
     except ValueError:
-        raise UsageError(f"stdin holds no secret: {2 * SECRET_BYTES} hexadecimal digits and a newline") from None
+        value = b""
+    if len(value) != SECRET_BYTES:
+        raise UsageError(f"stdin holds no secret: {2 * SECRET_BYTES} hexadecimal digits and a newline")
+    return Secret(value)
 
 
 def listen_once(host: str, secret: Secret | None, seconds: float) -> tuple[str, ExitCode]:
