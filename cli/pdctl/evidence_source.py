@@ -14,6 +14,8 @@ from pdctl.errors import UsageError
 from pdctl.evidence_files import LINK, File, Wanted, archives, read_files
 
 _FORMAT = "evidence is blocks of `=== cmd: COMMAND`, `=== rc: N`, the output, `=== end`, or what a terminal showed"
+_MARKS = ("begin", "end")
+_ENDLESS = Incomplete("", "its evidence stops before the collector's end", "get the whole file, or collect again")
 _INVOKED = "Invoked Command: "
 # What a tree of sysfs holds becomes the lines of one block; its files have one line.
 _SYSFS = "grep -H '' /sys/class/infiniband/* /sys/class/net/*/* /sys/bus/pci/devices/*/*_link_*"
@@ -43,7 +45,15 @@ def read_sources(names: list[str]) -> Source:
     if not blocks and not source.incomplete and not any(each.line for each in source.unrecognised):
         raise UsageError(f"no evidence in {', '.join(f'`{name}`' for name in names)}", hint=_FORMAT)
     source.evidence = tuple(Evidence(node, tuple(found)) for node, found in blocks.items())
+    told = {each.node for each in source.incomplete}
+    source.incomplete += [_ENDLESS._replace(node=each.node) for each in source.evidence if _endless(each, told)]
     return source
+
+
+def _endless(evidence: Evidence, told: set[str]) -> bool:
+    """Whether it is a run of our collector without its end, of which nobody has told yet."""
+    began, ended = (any(block.command == f"pdctl-collect {mark}" for block in evidence.blocks) for mark in _MARKS)
+    return began and not ended and evidence.node not in told
 
 
 def _worth_reading(paths: Iterable[str]) -> Wanted:

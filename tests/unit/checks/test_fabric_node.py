@@ -34,6 +34,11 @@ def test_a_healthy_node_has_no_fault_and_nothing_unseen() -> None:
     assert faults(HEALTHY) == set()
 
 
+@pytest.mark.parametrize("cut", range(500, len(HEALTHY), 500))
+def test_evidence_that_was_cut_off_makes_no_fault_of_what_is_missing(cut: int) -> None:
+    assert {fault for fault in faults(HEALTHY[:cut]) if fault[1] != "unknown"} == set()
+
+
 def test_every_fabric_check_speaks_of_a_collected_node() -> None:
     spoke = {finding.check for finding in findings(HEALTHY)}
     needs = (Need.RDMA, Need.ROCE)

@@ -193,3 +193,18 @@ def test_the_file_of_the_documentation_is_evidence(tmp_path: Path) -> None:
     (tmp_path / "node-7.txt").write_text(shown, encoding="utf-8")
     (evidence,) = read_sources([str(tmp_path / "node-7.txt")]).evidence
     assert [(block.command, block.rc) for block in evidence.blocks] == [("ibstat", 0), ("cat /proc/self/limits", 0)]
+
+
+COLLECTED = "=== cmd: pdctl-collect begin\n=== rc: 0\nversion 1\n=== end\n" + BLOCK
+
+
+def test_a_collection_without_its_end_is_named_as_not_whole(tmp_path: Path) -> None:
+    (tmp_path / "n1.txt").write_text(COLLECTED, encoding="utf-8")
+    (incomplete,) = read_sources([str(tmp_path / "n1.txt")]).incomplete
+    assert (incomplete.node, incomplete.reason) == ("n1", "its evidence stops before the collector's end")
+
+
+@pytest.mark.parametrize("text", [BLOCK, BLOCK.removesuffix("=== end\n"), f"{COLLECTED}=== cmd: pdctl-collect end\n"])
+def test_what_a_person_wrote_and_a_whole_collection_miss_nothing(tmp_path: Path, text: str) -> None:
+    (tmp_path / "n1.txt").write_text(text, encoding="utf-8")
+    assert read_sources([str(tmp_path / "n1.txt")]).incomplete == []
