@@ -24,7 +24,8 @@ class PdError(Exception):
             lines += [f"  {line}" for line in self.detail.splitlines()]
         if self.hint:
             lines.append(f"hint: {self.hint}")
-        return "\n".join(lines)
+        # What a stranger wrote, or named a file, moves no cursor and rings no bell here.
+        return "".join(letter if letter.isprintable() or letter in "\n\t" else "\ufffd" for letter in "\n".join(lines))
 
 
 class UsageError(PdError):
