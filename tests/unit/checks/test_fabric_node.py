@@ -184,3 +184,11 @@ _BOUND = "=== cmd: rdma link show\n=== rc: 0\nlink mlx5_0/1 state ACTIVE physica
 def test_an_interface_without_roce_is_not_told_to_grow_for_it(before: str, link: str) -> None:
     text = f"{before}=== cmd: ip addr show\n=== rc: 0\n{link.replace('2: ib0: flags', 'ib0: flags')}\n=== end\n"
     assert not [f for f in findings(text) if f.topic.startswith("mtu.")]
+
+
+def test_both_words_on_a_port_are_of_the_tool_that_saw_it_down() -> None:
+    active = "=== cmd: ibstat\nCA 'mlx5_0'\n\tPort 1:\n\t\tState: Active\n\t\tPhysical state: LinkUp\n=== end\n"
+    down = "=== cmd: rdma link show\nlink mlx5_0/1 state DOWN physical_state DISABLED netdev ens1np0\n=== end\n"
+    for text in (active + down, down + active):
+        (finding,) = (f for f in findings(text) if f.topic == "link.state")
+        assert finding.summary == "port is Down, physical state Disabled"
