@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from pdchecks import yaml_text
 from pdchecks.wrong_value import wrong_value
 
 _MAX_BYTES = 1 << 20
@@ -156,7 +157,7 @@ def read_layer(path: Path) -> Layer:
     try:
         if path.stat().st_size > _MAX_BYTES:
             raise PolicyError(f"{path}: larger than {_MAX_BYTES} bytes")
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        data = yaml_text.load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise PolicyError(f"{path}: {error.strerror}") from error
     except (UnicodeDecodeError, yaml.YAMLError) as error:

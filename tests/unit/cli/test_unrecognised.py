@@ -61,3 +61,13 @@ def test_what_a_stranger_wrote_is_shown_without_its_control_characters() -> None
     _, document, stderr = _doctor("hello \x07 there\n")
     assert stderr == "not recognised: stdin:1: hello \ufffd there\n"
     assert document["unrecognised"]
+
+
+def test_a_name_that_a_stranger_gave_a_node_moves_no_cursor(tmp_path: Path) -> None:
+    folder = tmp_path / "x" / "red\x1b[31m\x9b"
+    folder.mkdir(parents=True)
+    (folder / "evidence.txt").write_text(KNOWN, encoding="utf-8")
+    command = [sys.executable, "-m", "pdctl", "doctor", "-v", "--from", str(tmp_path / "x")]
+    ran = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=120)
+    assert "red\ufffd[31m\ufffd" in ran.stdout
+    assert not {"\x1b", "\x9b"} & set(ran.stdout + ran.stderr)
