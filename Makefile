@@ -1,5 +1,5 @@
 # The recipes are the scripts, so that a machine without make loses nothing.
-.PHONY: demo test setup clean
+.PHONY: demo test setup bench clean
 
 demo:
 	scripts/demo
@@ -7,5 +7,7 @@ test:
 	scripts/test
 setup:
 	scripts/setup
+bench:
+	scripts/bench
 clean:
 	rm -rf .venv .venvs build dist

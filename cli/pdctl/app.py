@@ -1,19 +1,45 @@
 """The command table. A command is one module in `commands/` and one line here."""
 
 import sys
-from typing import Any
+from contextlib import suppress
+from typing import Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
-from pdctl.commands import checks, demo, doctor, down, help_topics, inventory, logs, model, pair, provision, status, up
+from pdctl.commands import (
+    checks,
+    demo,
+    doctor,
+    down,
+    help_topics,
+    inventory,
+    kv,
+    logs,
+    model,
+    pair,
+    provision,
+    secret,
+    status,
+    up,
+)
 from pdctl.errors import PdError
+from pdctl.exit_codes import ExitCode
+from pdctl.system_errors import reader_may_leave, silence_stdout, unusable
 
 PANELS = ("Start", "Diagnose", "Operate", "Develop")
 
 
 class PanelGroup(TyperGroup):
     """Plain help, with commands grouped under the four panels (rich's help doubles the start-up time)."""
+
+    def make_context(self, *args: Any, **more: Any) -> Any:
+        with reader_may_leave():
+            return super().make_context(*args, **more)
+
+    def invoke(self, ctx: Any) -> Any:
+        with reader_may_leave():
+            return super().invoke(ctx)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         rows: dict[str, list[tuple[str, str]]] = {panel: [] for panel in PANELS}
@@ -62,9 +88,11 @@ app.command("doctor", rich_help_panel="Diagnose")(doctor.doctor)
 app.command("explain", rich_help_panel="Diagnose")(checks.explain)
 app.add_typer(checks.app, name="checks", rich_help_panel="Diagnose")
 app.command("pair", rich_help_panel="Diagnose")(pair.pair)
+app.add_typer(kv.app, name="kv", rich_help_panel="Diagnose")
 app.command("status", rich_help_panel="Operate")(status.status)
 app.command("logs", rich_help_panel="Operate")(logs.logs)
 app.command("down", rich_help_panel="Operate")(down.down)
+app.add_typer(secret.app, name="secret", rich_help_panel="Operate")
 app.add_typer(help_topics.app, name="help", rich_help_panel="Develop")
 
 
@@ -72,10 +100,19 @@ def main() -> None:
     try:
         app()
     except PdError as error:
+        _fail(error)
+    except OSError as error:
+        _fail(unusable(error))
+    except KeyboardInterrupt:
+        sys.exit(ExitCode.INTERRUPTED)
+
+
+def _fail(error: PdError) -> NoReturn:
+    try:
         sys.stdout.flush()
-        print(error.render(), file=sys.stderr)
-        sys.exit(error.code)
-    except BrokenPipeError:
-        # The reader (head, less) has what it wanted; a second error at interpreter exit helps nobody.
-        sys.stderr.close()
-        sys.exit(0)
+    except OSError:
+        silence_stdout()
+    # stderr may be closed, or on the full disk; the exit code still tells.
+    with suppress(OSError, ValueError, AttributeError):
+        print(error.render(), file=sys.stderr, flush=True)
+    sys.exit(error.code)

@@ -1,12 +1,13 @@
 """Evidence from files: a file, a folder, a tar archive, or `-` for stdin. Everything is bounded before it is read."""
 
+import os
 import sys
-import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from pdchecks.evidence import Block, Evidence, by_node, read_blocks
+from pdctl import bounded_tar
 from pdctl.errors import UsageError
 
 MAX_FILE_BYTES = 64 << 20
@@ -14,6 +15,7 @@ MAX_TOTAL_BYTES = 512 << 20
 MAX_FILES = 20_000
 
 _FORMAT = "evidence is blocks of `=== cmd: COMMAND`, `=== rc: N`, the output, `=== end`"
+_SMALLER = "give the nodes' own folders or files"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +48,30 @@ def read_sources(names: list[str]) -> Source:
 
 def _texts(name: str) -> Iterator[tuple[str, str, str]]:
     """(what to call it, its node unless it says so itself, text) of each file."""
+    if not name:
+        raise UsageError("`--from` names nothing", hint="give a FILE, a DIR, a TAR, or `-` for stdin")
     if name == "-":
+        # Python has no stdin object when the descriptor was closed.
+        if sys.stdin is None:
+            raise UsageError("`--from -` reads stdin, which is closed", hint="pipe the evidence in, or name a file")
         yield "stdin", "stdin", _decode(sys.stdin.buffer.read(MAX_FILE_BYTES + 1), "stdin")
         return
     path = Path(name)
     try:
         if path.is_dir():
             yield from _folder(path)
-        elif tarfile.is_tarfile(path):
+            return
+        if path.exists() and not path.is_file():
+            raise UsageError(
+                f"`{name}` is neither a file nor a folder", hint="pipe into `--from -` what a device or a FIFO gives"
+            )
+        if bounded_tar.is_archive(path):
             yield from _archive(path)
         else:
             yield str(path), path.stem, _decode(_read(path), str(path))
-    except (OSError, tarfile.TarError, EOFError) as error:
+    except bounded_tar.TooLarge as error:
+        raise UsageError(f"`{name}` is too large to read", detail=str(error), hint=_SMALLER) from error
+    except bounded_tar.UNREADABLE as error:
         raise UsageError(f"cannot read `{name}`", detail=str(error)) from error
 
 
@@ -72,16 +86,11 @@ def _folder(root: Path) -> Iterator[tuple[str, str, str]]:
 
 def _archive(path: Path) -> Iterator[tuple[str, str, str]]:
     budget = _Budget(str(path))
-    with tarfile.open(path) as archive:
-        for member in archive:
-            # Links and devices are never followed: nothing outside the archive is read.
-            if not member.isreg():
-                continue
-            budget.spend(member.size)
-            stream = archive.extractfile(member)
-            if stream is not None:
-                label = f"{path}:{member.name}"
-                yield label, _node(PurePosixPath(member.name)), _decode(stream.read(MAX_FILE_BYTES + 1), label)
+    # Beside the contents, each member has a header and padding.
+    limit = MAX_TOTAL_BYTES + MAX_FILES * 1024
+    for name, data in bounded_tar.members(path, limit, MAX_FILE_BYTES + 1, budget.spend):
+        label = f"{path}:{name}"
+        yield label, _node(PurePosixPath(name)), _decode(data, label)
 
 
 class _Budget:
@@ -97,7 +106,7 @@ class _Budget:
             raise UsageError(
                 f"`{self._name}` is too large to read",
                 detail=f"the bound is {MAX_FILES} files and {MAX_TOTAL_BYTES >> 20} MiB together",
-                hint="give the nodes' own folders or files",
+                hint=_SMALLER,
             )
 
 
@@ -109,10 +118,16 @@ def _node(relative: PurePosixPath) -> str:
 
 def _read(path: Path) -> bytes:
     with path.open("rb") as stream:
+        if os.fstat(stream.fileno()).st_size > MAX_FILE_BYTES:
+            raise _too_long(str(path))
         return stream.read(MAX_FILE_BYTES + 1)
 
 
 def _decode(data: bytes, label: str) -> str:
     if len(data) > MAX_FILE_BYTES:
-        raise UsageError(f"`{label}` is larger than {MAX_FILE_BYTES >> 20} MiB", hint="cut it, or split it by node")
+        raise _too_long(label)
     return data.decode("utf-8", "surrogateescape")
+
+
+def _too_long(label: str) -> UsageError:
+    return UsageError(f"`{label}` is larger than {MAX_FILE_BYTES >> 20} MiB", hint="cut it, or split it by node")

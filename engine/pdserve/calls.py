@@ -66,6 +66,14 @@ class AbortCall(_RequestCall):
     reason: str = Field(default="aborted", max_length=200)
 
 
+class CaptureCall(_Call):
+    """What ends a capture, whichever comes first; 0 transfers for as many as come."""
+
+    max_bytes: int = Field(default=256 << 20, ge=64 << 10, le=1 << 40)
+    max_transfers: int = Field(default=0, ge=0)
+    seconds: Seconds = 60.0
+
+
 class PrefillFigures(_Call):
     """Seconds: on the link; on the link after computing had ended; computing; waiting for the engine."""
 

@@ -4,11 +4,13 @@ Secrets never stand in these files or in argv; a secret is named by the path of 
 Unknown keys are refused, so that a misspelt key is an error and not a silent default.
 """
 
+import ipaddress
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+SecurityName = Literal["authenticated", "encrypted"]
 DTypeName = Literal["float32", "bfloat16", "float16"]
 
 
@@ -23,9 +25,22 @@ class Listen(_Strict):
     port: int = Field(ge=1, le=65535)
 
     @property
+    def is_loopback(self) -> bool:
+        try:
+            return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    @property
     def url(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.port}"
+
+
+class KvListen(Listen):
+    """shm: prefill runs on this host, as the same user; host is then a loopback address."""
+
+    transport: Literal["tcp", "shm"] = "tcp"
 
 
 class ModelConfig(_Strict):
@@ -41,14 +56,32 @@ class ModelConfig(_Strict):
 class _Process(_Strict):
     """drain_s: after SIGTERM, how long requests in work may go on.
 
-    control_token_file: mode 0600; see docs/engine.md.
+    secret_file: the deployment's secret, mode 0600; without one only this host's processes are served, and no proof is
+    asked of them. security: how far KV connections are protected; the same for a whole deployment. See docs/security.md.
     """
 
     name: str
     listen: Listen
     model: ModelConfig
     drain_s: float = Field(default=5.0, ge=0.0)
-    control_token_file: Path | None = None
+    secret_file: Path | None = None
+    security: SecurityName = "authenticated"
+
+    @property
+    def _listeners(self) -> tuple[Listen, ...]:
+        """Those that only processes of the deployment use."""
+        return ()
+
+    @model_validator(mode="after")
+    def _check_secret(self) -> Self:
+        if self.secret_file is not None:
+            return self
+        if self.security != "authenticated":
+            raise ValueError(f"security `{self.security}` needs a secret_file")
+        for listen in self._listeners:
+            if not listen.is_loopback:
+                raise ValueError(f"listening on {listen.host}, where other hosts reach it, needs a secret_file")
+        return self
 
 
 class PrefillConfig(_Process):
@@ -57,6 +90,10 @@ class PrefillConfig(_Process):
     role: Literal["prefill"] = "prefill"
     chunk_tokens: int = Field(default=256, ge=1, le=8192)
     max_waiting: int = Field(default=256, ge=1)
+
+    @property
+    def _listeners(self) -> tuple[Listen, ...]:
+        return (self.listen,)
 
 
 class DecodeConfig(_Process):
@@ -67,12 +104,16 @@ class DecodeConfig(_Process):
     """
 
     role: Literal["decode"] = "decode"
-    kv_listen: Listen
+    kv_listen: KvListen
     block_tokens: int = Field(default=16, ge=1)
     kv_memory_bytes: int = Field(default=1 << 30, ge=1 << 20)
     max_running: int = Field(default=32, ge=1)
     max_waiting: int = Field(default=256, ge=1)
     recompute_chunk_tokens: int = Field(default=128, ge=1)
+
+    @property
+    def _listeners(self) -> tuple[Listen, ...]:
+        return (self.listen, self.kv_listen)
 
 
 class Peer(_Strict):
@@ -82,7 +123,8 @@ class Peer(_Strict):
 
 class RouterConfig(_Process):
     """request_deadline_s: longest wait for a next token. default_max_tokens: of a chat answer that names none, because
-    blocks for the whole answer are set aside before it begins. max_requests: in work at once; more are refused.
+    blocks for the whole answer are set aside before it begins. max_requests: in work or being read at once; more are
+    refused.
     """
 
     role: Literal["router"] = "router"

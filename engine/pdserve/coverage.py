@@ -18,6 +18,10 @@ class Coverage:
                 merged.append((start, stop))
         self._ranges = merged
 
+    def holds(self, first: int, end: int) -> bool:
+        """Whether all of first..end-1 has arrived already."""
+        return any(start <= first and end <= stop for start, stop in self._ranges)
+
     def missing(self, tokens: int) -> Iterator[tuple[int, int]]:
         """The half-open ranges of 0..tokens-1 that have not arrived."""
         reached = 0

@@ -27,9 +27,11 @@ from pdserve.errors import (
 )
 from pdserve.kv_cache import KvCache
 from pdserve.kv_receiver import KvReceiver, Reservation
+from pdserve.ledger import Held, HoldState
 from pdserve.logs import log
 from pdserve.metrics import DecodeMetrics
 from pdserve.model import LoadedModel
+from pdserve.transfers import TransferLog
 from pdserve.transport.base import KvRefused
 
 
@@ -50,6 +52,7 @@ class DecodeEngine:
         self._model = model
         self._cache = cache
         self._receiver = receiver
+        self.transfers = TransferLog()
         self._metrics = metrics
         self._max_running = max_running
         self._max_waiting = max_waiting
@@ -59,6 +62,7 @@ class DecodeEngine:
         self._queue: deque[tuple[DecodeRequest, Future[None]]] = deque()
         self._running: list[DecodeRequest] = []
         self._stopping = False
+        receiver.on_freed = self._blocks_freed
         self._thread = threading.Thread(target=self._run, name="decode", daemon=True)
         self._thread.start()
 
@@ -68,6 +72,21 @@ class DecodeEngine:
     def busy(self) -> bool:
         with self._changed:
             return bool(self._requests or self._queue)
+
+    @property
+    def held(self) -> list[Held]:
+        """What waits, what holds blocks, and blocks that the transport has not let go of yet."""
+        with self._changed:
+            known = [request for request, _ in self._queue] + list(self._requests.values())
+            entries = [Held.since(one.request, one.state, self._bytes(one), one.arrived, one.lease) for one in known]
+            for left in self._receiver.reservations:
+                if left.request not in self._requests:
+                    size = self._cache.bytes_of(left.table)
+                    entries.append(Held.since(left.request, HoldState.LETTING_GO, size, left.began, None))
+            return entries
+
+    def _bytes(self, request: DecodeRequest) -> int:
+        return 0 if request.reservation is None else self._cache.bytes_of(request.reservation.table)
 
     def reserve(self, request: bytes, prompt_tokens: int, max_tokens: int, deadline: float) -> Future[None]:
         """Done when the blocks are set aside.
@@ -145,16 +164,20 @@ class DecodeEngine:
     # The transport's news
 
     def _transfer_settled(self, reservation: Reservation) -> None:
+        self.transfers.settled(reservation)
         with self._changed:
             known = self._requests.get(reservation.request)
             if known is None:
                 return
             figures = reservation.figures
-            self._metrics.transfer(
-                figures.bytes, figures.frames, figures.settled_at - figures.first_frame_at, reservation.failure
-            )
+            seconds = figures.settled_at - figures.first_frame_at
+            self._metrics.transfer(figures.bytes, figures.frames, seconds, reservation.failure, figures.resent)
             self._fail_if_broken(known)
             self._changed.notify()
+
+    def _blocks_freed(self) -> None:
+        with self._changed:
+            self._admit()
 
     def _fail_if_broken(self, request: DecodeRequest) -> None:
         failure = request.reservation.failure if request.reservation else None

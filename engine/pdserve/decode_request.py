@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 
 from pdserve.errors import EngineError
 from pdserve.kv_receiver import Reservation
+from pdserve.ledger import HoldState
 from pdserve.sampling import Sampling
 
 FinishReason: TypeAlias = Literal["stop", "length"]
@@ -64,6 +65,7 @@ class DecodeRequest:
     running: bool = False
     ended: bool = False  # its listener has been told; its blocks may be in a step that is still at work
     last_token_at: float = field(default_factory=time.monotonic)
+    arrived: float = field(default_factory=time.monotonic)
 
     @property
     def total_tokens(self) -> int:
@@ -80,6 +82,24 @@ class DecodeRequest:
         if self.work is None or self.reservation is None:
             return False
         return self.work.recompute or self.reservation.first_token is not None
+
+    @property
+    def state(self) -> HoldState:
+        """For the ledger."""
+        if self.reservation is None:
+            return HoldState.WAITING
+        if self.ended:
+            return HoldState.LETTING_GO
+        if self.running:
+            return HoldState.GENERATING
+        if self.reservation.settled:
+            return HoldState.WHOLE
+        return HoldState.RECEIVING if self.reservation.figures.first_frame_at else HoldState.RESERVED
+
+    @property
+    def lease(self) -> float | None:
+        """When it is given up, whatever happens. None once it runs: then every step brings it nearer to its end."""
+        return None if self.running or self.ended else self.deadline
 
     def finish_reason(self, eos_ids: frozenset[int]) -> FinishReason | None:
         """Judged on the newest token."""

@@ -12,13 +12,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from pdserve.calls import AbortCall, GenerateCall, ReserveCall, Ticket
+from pdserve.calls import AbortCall, CaptureCall, GenerateCall, ReserveCall, Ticket
+from pdserve.capture import CapturingSink, Recording
 from pdserve.config import DecodeConfig
 from pdserve.decode import DecodeEngine
 from pdserve.decode_request import DecodeEvent, Failed, Finished, NewTokens, Work
 from pdserve.engine_host import EngineHost
 from pdserve.engine_info import engine_info
-from pdserve.errors import EngineError
+from pdserve.errors import EngineError, NotReady
 from pdserve.http_json import (
     CallerLeft,
     ClosingStream,
@@ -32,28 +33,37 @@ from pdserve.http_json import (
 from pdserve.http_server import bind, serve
 from pdserve.kv_cache import KvCache
 from pdserve.kv_receiver import KvReceiver
+from pdserve.ledger import document
 from pdserve.logs import log
 from pdserve.metrics import DecodeMetrics
 from pdserve.model import load_model
+from pdserve.secret_file import SecretFile
 from pdserve.transport.base import KvListener, Transport
-from pdserve.transport.tcp import TcpTransport
+from pdserve.transport.by_scheme import TRANSPORTS
+from pdserve.transport.security import TransportSecurity
 
 
 class DecodeServer:
     def __init__(self, config: DecodeConfig, transport: Transport | None = None) -> None:
         self._config = config
-        self._transport = TcpTransport() if transport is None else transport
+        secret = SecretFile.open(config.secret_file)
+        security = TransportSecurity.of(config.security, secret)
+        self._transport = TRANSPORTS[config.kv_listen.transport](security) if transport is None else transport
         self._listener: KvListener | None = None
+        self._sink: CapturingSink | None = None
         self._metrics = DecodeMetrics()
         self._host = EngineHost(self._build, self._metrics, config.drain_s)
-        guard = ControlGate(config.control_token_file).guard
+        guard = ControlGate(secret).guard
         self.app = Starlette(
             routes=[
                 Route("/health", self._host.health),
                 Route("/metrics", self._host.metrics),
                 Route("/v1/info", guard(self._host.info)),
+                Route("/v1/ledger", guard(self._ledger)),
                 Route("/v1/reserve", guard(self._reserve), methods=["POST"]),
                 Route("/v1/generate", guard(self._generate), methods=["POST"]),
+                Route("/v1/transfers", guard(self._transfers)),
+                Route("/v1/capture", guard(self._capture), methods=["POST"]),
                 Route("/v1/abort", guard(self._abort), methods=["POST"]),
             ],
             exception_handlers={EngineError: answer_engine_error},
@@ -62,7 +72,8 @@ class DecodeServer:
     def run(self) -> int:
         """Blocks until told to stop; returns the exit code. Raises OSError when a port is taken."""
         bound = bind(self._config.listen)
-        bind(self._config.kv_listen).close()  # known now, not after the model has loaded
+        if self._transport.name != "shm":
+            bind(self._config.kv_listen).close()  # known now, not after the model has loaded
         self._host.start()
         try:
             return serve(self.app, bound, self._host.lifecycle)
@@ -80,6 +91,7 @@ class DecodeServer:
             config.model.device,
             block_tokens=config.block_tokens,
             memory_bytes=config.kv_memory_bytes,
+            shared=self._transport.name == "shm",
         )
         self._metrics.kv_blocks.set(cache.blocks)
         self._metrics.kv_blocks_free.set(cache.free_blocks)
@@ -90,7 +102,8 @@ class DecodeServer:
             transports=(self._transport.name,),
         )
         receiver = KvReceiver(cache)
-        self._listener = self._transport.listen(config.kv_listen.host, config.kv_listen.port, record, receiver)
+        self._sink = sink = CapturingSink(receiver)
+        self._listener = self._transport.listen(config.kv_listen.host, config.kv_listen.port, record, sink)
         engine = DecodeEngine(
             model,
             cache,
@@ -101,6 +114,20 @@ class DecodeServer:
             chunk_tokens=config.recompute_chunk_tokens,
         )
         return engine, engine_info(config, record) | {"kv_address": self._listener.address, "kv_blocks": cache.blocks}
+
+    async def _ledger(self, _: Request) -> Response:
+        return JSONResponse(document("decode", self._config.name, self._host.loaded.held))
+
+    async def _transfers(self, _: Request) -> Response:
+        return JSONResponse(self._host.loaded.transfers.document(self._config.name))
+
+    async def _capture(self, request: Request) -> Response:
+        call = await read_call(request, CaptureCall)
+        if self._sink is None:
+            raise NotReady("the model is still loading")
+        recording = self._sink.record(max_bytes=call.max_bytes, max_transfers=call.max_transfers, seconds=call.seconds)
+        log("capture_begins", **call.model_dump())
+        return ClosingStream(_frames(recording), media_type="application/octet-stream")
 
     async def _reserve(self, request: Request) -> Response:
         call = await read_call(request, ReserveCall)
@@ -161,3 +188,13 @@ class DecodeServer:
         if self._listener is not None:
             self._listener.abort(request, reason)
         return known
+
+
+async def _frames(recording: Recording) -> AsyncGenerator[bytes, None]:
+    pieces = iter(recording)
+    try:
+        while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
+            yield piece
+    finally:
+        recording.close("its reader left")
+        log("capture_ends")

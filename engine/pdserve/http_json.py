@@ -1,11 +1,9 @@
 """What every server here does with a request: bound it, parse it, gate it, answer errors in one shape."""
 
 import asyncio
-import hmac
 import ipaddress
 import json
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -15,15 +13,16 @@ from starlette.types import Message, Receive, Scope, Send
 
 from pdserve.errors import BadRequest, EngineError
 from pdserve.logs import log
+from pdserve.secret_file import CONTROL_HEADER, SecretFile
 
 Handler = Callable[[Request], Awaitable[Response]]
 Body = TypeVar("Body", bound=BaseModel)
 Result = TypeVar("Result")
 
-CONTROL_HEADER = "x-pdctl-control"
 # A prompt of a million token ids, written out.
 _MAX_CALL_BYTES = 16 << 20
-_BODY_SECONDS = 30
+# The longest body allowed by default, at less than half a megabyte a second; who is slower holds a place for nothing.
+_BODY_SECONDS = 10
 # A client that takes nothing for so long has gone, whatever its connection says.
 _SEND_SECONDS = 60
 
@@ -71,35 +70,26 @@ def answer_engine_error(_: Request, error: Exception) -> Response:
 
 
 class ControlGate:
-    """Who may call what is not for clients: the holder of the token or, without one, this host."""
+    """Who may call what is not for clients: the holder of the deployment's secret or, without one, this host.
 
-    def __init__(self, token_file: Path | None) -> None:
-        """Raises OSError when the file cannot be read, ValueError when it is empty or others may read it."""
-        self._token: str | None = None
-        if token_file is not None:
-            if token_file.stat().st_mode & 0o077:
-                raise ValueError(f"{token_file}: must be of mode 0600")
-            self._token = token_file.read_text(encoding="ascii").strip()
-            if not self._token:
-                raise ValueError(f"{token_file}: is empty")
+    The secret itself is never sent: what opens the gate is derived from it.
+    """
+
+    def __init__(self, secret: SecretFile | None) -> None:
+        self._secret = secret
 
     def allows(self, request: Request) -> bool:
-        if self._token is not None:
-            return hmac.compare_digest(request.headers.get(CONTROL_HEADER, "").encode(), self._token.encode())
+        if self._secret is not None:
+            return self._secret.takes_control_token(request.headers.get(CONTROL_HEADER, ""))
         try:
             return request.client is not None and ipaddress.ip_address(request.client.host).is_loopback
         except ValueError:
             return False
 
-    @property
-    def headers(self) -> dict[str, str]:
-        """What a caller that holds the same token sends."""
-        return {} if self._token is None else {CONTROL_HEADER: self._token}
-
     def guard(self, handler: Handler) -> Handler:
         async def guarded(request: Request) -> Response:
             if not self.allows(request):
-                message = "this call is for the holder of the control token, or for this host when there is none"
+                message = "this call is for who holds the deployment's secret, or for this host when there is none"
                 return JSONResponse({"error": {"code": "forbidden", "message": message}}, status_code=403)
             return await handler(request)
 

@@ -37,12 +37,14 @@ def bind(listen: Listen) -> socket.socket:
 class Lifecycle:
     """What ends a process: a signal, or `fail` from any thread.
 
-    begin_drain: refuse new work. busy: whether work is left.
+    begin_drain: refuse new work. busy: whether work is left. end_work: tell what is left after the drain that it ends,
+    so that it can still say so to whoever waits for it.
     """
 
     begin_drain: Callable[[], None]
     busy: Callable[[], bool]
     drain_s: float
+    end_work: Callable[[], None] = lambda: None
     failed: bool = False
 
     def __post_init__(self) -> None:
@@ -91,6 +93,7 @@ async def _serve(app: ASGIApp, bound: socket.socket, lifecycle: Lifecycle) -> No
     serving = asyncio.create_task(server.serve(sockets=[bound]))
     draining = asyncio.create_task(lifecycle.until_drained())
     await asyncio.wait({serving, draining}, return_when=asyncio.FIRST_COMPLETED)
+    lifecycle.end_work()
     server.should_exit = True
     await serving
     draining.cancel()

@@ -7,6 +7,7 @@ neighbouring slots is one piece of memory, and a transport can receive into it d
 
 from __future__ import annotations
 
+import math
 import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING
 from pdserve.architecture import Architecture
 from pdserve.block_pool import BlockPool, Run
 from pdserve.tensors import torch_dtype
-from pdwire import DType
+from pdserve.transport.segment import Segment
+from pdwire import DType, Places
 
 if TYPE_CHECKING:
     import torch
@@ -60,10 +62,20 @@ class BlockTable:
 class KvCache:
     """Thread-safe in its bookkeeping; the tensor's slots belong to whoever holds their table."""
 
-    def __init__(self, shape: Architecture, dtype: DType, device: str, *, block_tokens: int, memory_bytes: int) -> None:
-        """Raises ValueError when memory_bytes holds not even one block."""
-        import torch
+    def __init__(
+        self,
+        shape: Architecture,
+        dtype: DType,
+        device: str,
+        *,
+        block_tokens: int,
+        memory_bytes: int,
+        shared: bool = False,
+    ) -> None:
+        """shared: lay it into a segment that prefill processes of this host may map, if it is on the CPU.
 
+        Raises ValueError when memory_bytes holds not even one block, OSError when there is no memory to share.
+        """
         block_bytes = block_tokens * shape.kv_bytes_per_token(dtype.itemsize)
         self.blocks = memory_bytes // block_bytes
         if self.blocks < 1:
@@ -74,12 +86,26 @@ class KvCache:
         self.shape = shape
         self.dtype = dtype
         slots = self.blocks * block_tokens
-        self.tensor: torch.Tensor = torch.zeros(
-            shape.layers, 2, slots, shape.kv_heads, shape.head_dim, dtype=torch_dtype(dtype), device=device
-        )
+        self.segment = Segment.create(self.blocks * block_bytes) if shared and device == "cpu" else None
+        self.tensor = self._zeros((shape.layers, 2, slots, shape.kv_heads, shape.head_dim), device)
         self._pool = BlockPool(self.blocks)
         self._lock = threading.Lock()
         self._taken: set[BlockTable] = set()
+
+    def _zeros(self, size: tuple[int, ...], device: str) -> torch.Tensor:
+        import torch
+
+        dtype = torch_dtype(self.dtype)
+        if self.segment is None:
+            return torch.zeros(size, dtype=dtype, device=device)
+        return torch.frombuffer(self.segment.view, dtype=dtype, count=math.prod(size)).view(size)
+
+    def places(self, request: bytes, table: BlockTable, tokens: int) -> Places:
+        """Where the first `tokens` tokens of a table lie in the segment. Raises LocalProtocolError for too many runs."""
+        slot_bytes = self.shape.kv_heads * self.shape.head_dim * self.dtype.itemsize
+        plane = self.blocks * self.block_tokens * slot_bytes
+        runs = tuple((slot * slot_bytes, count) for slot, count in table.spans(0, tokens))
+        return Places(request=request, layer_stride=2 * plane, part_stride=plane, runs=runs)
 
     @property
     def capacity_tokens(self) -> int:
@@ -89,6 +115,10 @@ class KvCache:
     def free_blocks(self) -> int:
         with self._lock:
             return self._pool.free
+
+    def bytes_of(self, table: BlockTable) -> int:
+        """K and V of all its slots, all layers."""
+        return table.capacity * self.shape.kv_bytes_per_token(self.dtype.itemsize)
 
     def blocks_for(self, tokens: int) -> int:
         return -(-tokens // self.block_tokens)

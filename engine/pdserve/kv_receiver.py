@@ -3,7 +3,8 @@
 How it is meant to work, for one request: the engine calls `reserve`; transport threads call `place`, `landed` (per
 frame), and `first_token` or `aborted`; the engine is told once, through `on_settled`, how the transfer ended, and
 calls `release` when the request is over. Blocks whose views a transport still holds are not given to anyone else:
-`release` then waits, without blocking, for the transport's `landed` or `aborted`.
+they come back with the transport's `landed` or `aborted`, and `on_freed` tells the engine. Blocks that were lent to a
+prefill process of this host, which writes them itself, are held until `first_token` or `aborted`.
 """
 
 from __future__ import annotations
@@ -17,15 +18,17 @@ from pdserve.coverage import Coverage
 from pdserve.kv_cache import BlockTable, KvCache
 from pdserve.landing import Landing, landing_for
 from pdserve.transport.base import KvRefused
-from pdwire import FirstToken, LayerFrame
+from pdserve.transport.segment import Segment
+from pdwire import FirstToken, LayerFrame, LocalProtocolError, Places
 
 
 @dataclass
 class TransferFigures:
-    """What crossed. Times: `time.monotonic()` seconds, 0 before the event."""
+    """What crossed. resent: frames whose tokens had all landed before. Times: `time.monotonic()` seconds, 0 before the event."""
 
     frames: int = 0
     bytes: int = 0
+    resent: int = 0
     first_frame_at: float = 0.0
     settled_at: float = 0.0
 
@@ -43,7 +46,9 @@ class Reservation:
     first_token: FirstToken | None = None
     failure: str | None = None
     writing: LayerFrame | None = None
+    lent: bool = False
     released: bool = False
+    began: float = field(default_factory=time.monotonic)
 
     @property
     def settled(self) -> bool:
@@ -51,13 +56,15 @@ class Reservation:
 
 
 class KvReceiver:
-    """Implements KvSink (transport/base.py) over a KvCache. Thread-safe."""
+    """Implements LendingSink (transport/base.py) over a KvCache. Thread-safe."""
 
     def __init__(self, cache: KvCache, landing: Landing | None = None) -> None:
         self._cache = cache
         self._landing = landing_for(cache) if landing is None else landing
         self._lock = threading.Lock()
         self._reservations: dict[bytes, Reservation] = {}
+        self.on_freed: Callable[[], None] = _nothing
+        """Set by the engine: blocks of a released request have come back, later than its release."""
 
     def reserve(
         self, request: bytes, prompt_tokens: int, total_tokens: int, on_settled: Callable[[Reservation], None]
@@ -90,10 +97,34 @@ class KvReceiver:
             self._drop_if_idle(reservation)
             return True
 
-    def _drop_if_idle(self, reservation: Reservation) -> None:
-        if reservation.released and reservation.writing is None:
-            del self._reservations[reservation.request]
-            self._cache.release(reservation.table)
+    def _drop_if_idle(self, reservation: Reservation) -> bool:
+        if not reservation.released or reservation.writing is not None or reservation.lent:
+            return False
+        del self._reservations[reservation.request]
+        self._cache.release(reservation.table)
+        return True
+
+    @property
+    def reservations(self) -> list[Reservation]:
+        """All whose blocks are not free yet, also of requests that are over."""
+        with self._lock:
+            return list(self._reservations.values())
+
+    # LendingSink
+
+    @property
+    def segment(self) -> Segment | None:
+        return self._cache.segment
+
+    def lend(self, request: bytes) -> Places:
+        with self._lock:
+            reservation = self._live(request)
+            try:
+                places = self._cache.places(request, reservation.table, reservation.prompt_tokens)
+            except LocalProtocolError as error:
+                raise KvRefused(f"request {request.hex()} lies too scattered to be lent: {error}") from None
+            reservation.lent = True
+            return places
 
     # KvSink
 
@@ -116,10 +147,14 @@ class KvReceiver:
                 raise KvRefused(f"{frame}: landed without being placed")
             self._landing.land(reservation.table, frame)
             reservation.writing = None
-            reservation.coverage[frame.layer].add(frame.first_token, frame.end_token)
+            coverage = reservation.coverage[frame.layer]
+            reservation.figures.resent += coverage.holds(frame.first_token, frame.end_token)
+            coverage.add(frame.first_token, frame.end_token)
             reservation.figures.frames += 1
             reservation.figures.bytes += frame.body_bytes
-            self._drop_if_idle(reservation)
+            freed = self._drop_if_idle(reservation)
+        if freed:
+            self.on_freed()
 
     def first_token(self, done: FirstToken) -> None:
         with self._lock:
@@ -135,6 +170,7 @@ class KvReceiver:
                         f"request {done.request.hex()} layer {layer} tokens {start}..{end - 1} never arrived"
                     )
             reservation.first_token = done
+            reservation.lent = False
             reservation.figures.settled_at = time.monotonic()
         reservation.on_settled(reservation)
 
@@ -146,14 +182,17 @@ class KvReceiver:
             if reservation.writing is not None:
                 self._landing.forget(reservation.writing)
                 reservation.writing = None
+            reservation.lent = False
             news = not reservation.settled
             if news:
                 reservation.failure = reason
                 reservation.figures.settled_at = time.monotonic()
             told = news and not reservation.released
-            self._drop_if_idle(reservation)
+            freed = self._drop_if_idle(reservation)
         if told:
             reservation.on_settled(reservation)
+        if freed:
+            self.on_freed()
 
     def _live(self, request: bytes) -> Reservation:
         reservation = self._reservations.get(request)
@@ -185,3 +224,7 @@ class KvReceiver:
             held = sum(reservation.table.blocks for reservation in self._reservations.values())
             if held + self._cache.free_blocks != self._cache.blocks:
                 raise ValueError(f"{held} blocks reserved and {self._cache.free_blocks} free, of {self._cache.blocks}")
+
+
+def _nothing() -> None:
+    return

@@ -5,10 +5,16 @@ One registry a process; names begin with `pdserve_`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily
+
+from pdserve.transport.meter import METER
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _GAPS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0, 2.0, 5.0)
+_RATES = (0.01, 0.03, 0.1, 0.3, 1.0, 2.0, 4.0, 8.0, 12.0, 25.0, 50.0, 100.0)
 _WAITS = (0.01, 0.03, 0.1, 0.3, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 
 
@@ -34,21 +40,45 @@ class Metrics:
         return Histogram(f"pdserve_{name}", text, buckets=buckets, registry=self.registry)
 
 
+class _TransportCounts:
+    """What the transports count by themselves, read when somebody asks."""
+
+    def collect(self) -> Iterator[CounterMetricFamily]:
+        counts = METER.counts
+        for name, text, value in (
+            (
+                "kv_checksum_failures",
+                "KV frames that arrived with other bytes than were sent",
+                counts.checksum_failures,
+            ),
+            ("kv_unauthenticated", "KV connections that ended without a proof of the secret", counts.unauthenticated),
+            ("kv_credit_waits", "Pushes that waited for decode's credit", counts.credit_waits),
+            ("kv_credit_wait_seconds", "What they waited together", counts.credit_wait_seconds),
+        ):
+            yield CounterMetricFamily(f"pdserve_{name}", text, value=value)
+
+
 class _TransferMetrics(Metrics):
     def __init__(self) -> None:
         super().__init__()
         self.kv_bytes = self.counter("kv_bytes_total", "KV bytes of transfers that ended whole")
         self.kv_frames = self.counter("kv_frames_total", "KV frames of transfers that ended whole")
+        self.kv_frames_resent = self.counter("kv_frames_resent_total", "KV frames that arrived once more")
         self.kv_transfers_failed = self.counter("kv_transfers_failed_total", "Transfers that broke off")
         self.kv_transfer_seconds = self.histogram("kv_transfer_seconds", "First frame to last", _WAITS)
+        self.kv_rate = self.histogram("kv_transfer_gb_per_second", "Bytes of a transfer by its time, 1e9 a GB", _RATES)
+        self.registry.register(_TransportCounts())
 
-    def transfer(self, size: int, frames: int, seconds: float, failure: str | None) -> None:
+    def transfer(self, size: int, frames: int, seconds: float, failure: str | None, resent: int = 0) -> None:
+        self.kv_frames_resent.inc(resent)
         if failure is not None:
             self.kv_transfers_failed.inc()
             return
         self.kv_bytes.inc(size)
         self.kv_frames.inc(frames)
         self.kv_transfer_seconds.observe(seconds)
+        if seconds > 0:
+            self.kv_rate.observe(size / seconds / 1e9)
 
 
 class PrefillMetrics(_TransferMetrics):

@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING
 
 from pdserve.attention import causal_attention
 from pdserve.errors import Aborted, DeadlinePassed, EngineBusy, NotReady
+from pdserve.ledger import Held, HoldState
 from pdserve.logs import log
 from pdserve.model import LoadedModel
 from pdserve.push_link import PushLink, PushLinks, Transfer
 from pdserve.sampling import Sampling, sample
 from pdserve.tensors import byte_view
-from pdserve.transport.base import TransferFailed, Transport
+from pdserve.transport.base import Connects, TransferFailed
 from pdwire import CompatRecord, FirstToken, IncompatiblePeer, LayerFrame
 
 if TYPE_CHECKING:
@@ -52,9 +53,12 @@ class PrefillResult:
     queue_seconds: float
 
 
-@dataclass
+@dataclass(eq=False)
 class PrefillJob:
-    """deadline: `time.monotonic()` seconds. `cancelled` may be set from any thread at any time."""
+    """deadline: `time.monotonic()` seconds. `cancelled` may be set from any thread at any time.
+
+    state, held_bytes: for the ledger.
+    """
 
     request: bytes
     token_ids: list[int]
@@ -64,6 +68,8 @@ class PrefillJob:
     arrived: float = field(default_factory=time.monotonic)
     cancelled: threading.Event = field(default_factory=threading.Event)
     result: Future[PrefillResult] = field(default_factory=Future)
+    state: HoldState = HoldState.WAITING
+    held_bytes: int = 0
 
     def check(self) -> None:
         """Raises what ends the job early, if anything does."""
@@ -121,7 +127,7 @@ class PrefillEngine:
     """Owns the model. `submit` from any thread; every job's future is settled, whatever happens."""
 
     def __init__(
-        self, model: LoadedModel, transport: Transport, record: CompatRecord, *, chunk_tokens: int, max_waiting: int
+        self, model: LoadedModel, transport: Connects, record: CompatRecord, *, chunk_tokens: int, max_waiting: int
     ) -> None:
         self._model = model
         self._chunk_tokens = chunk_tokens
@@ -129,6 +135,8 @@ class PrefillEngine:
         self._links = PushLinks(transport, record)
         self._in_transfer = threading.Semaphore(_MAX_IN_TRANSFER)
         self._current: PrefillJob | None = None
+        self._lock = threading.Lock()
+        self._jobs: set[PrefillJob] = set()
         self._thread = threading.Thread(target=self._run, name="prefill", daemon=True)
         self._thread.start()
 
@@ -138,15 +146,31 @@ class PrefillEngine:
 
     @property
     def busy(self) -> bool:
-        return self._current is not None or self.waiting > 0
+        with self._lock:
+            return bool(self._jobs)
+
+    @property
+    def held(self) -> list[Held]:
+        with self._lock:
+            jobs = list(self._jobs)
+        return [
+            Held.since(job.request, job.state, job.held_bytes, job.arrived, job.deadline, job.address) for job in jobs
+        ]
 
     def submit(self, job: PrefillJob) -> None:
         """Raises EngineBusy when the queue is full, ValueError when the prompt cannot be computed at all."""
         self._check_prompt(job.token_ids)
-        try:
-            self._waiting.put_nowait(job)
-        except queue.Full:
-            raise EngineBusy(f"{self._waiting.maxsize} requests are waiting for prefill already") from None
+        with self._lock:
+            try:
+                self._waiting.put_nowait(job)
+            except queue.Full:
+                raise EngineBusy(f"{self._waiting.maxsize} requests are waiting for prefill already") from None
+            self._jobs.add(job)
+        job.result.add_done_callback(lambda _: self._let_go(job))
+
+    def _let_go(self, job: PrefillJob) -> None:
+        with self._lock:
+            self._jobs.discard(job)
 
     def _check_prompt(self, token_ids: list[int]) -> None:
         shape = self._model.architecture
@@ -187,12 +211,14 @@ class PrefillEngine:
         link = self._links.to(job.address)
         transfer = link.open(job.request, job.deadline)
         transfer.done.add_done_callback(lambda _: self._in_transfer.release())
+        job.state = HoldState.COMPUTING
         try:
             token = self._compute(job, link, transfer)
         except BaseException as error:
             link.abort(transfer, str(error))
             raise
         computed = time.monotonic()
+        job.state = HoldState.SENDING
 
         def settle(done: Future[None]) -> None:
             if error := done.exception():
@@ -226,6 +252,7 @@ class PrefillEngine:
             dtype=self._model.torch_dtype,
             device=self._model.device,
         )
+        job.held_bytes = buffer.nbytes
         chunk = _Chunk(job, buffer, self._model, link, transfer)
         logits: torch.Tensor | None = None
         for first in range(0, tokens, self._chunk_tokens):

@@ -23,28 +23,37 @@ from pdserve.http_json import (
     unless_caller_leaves,
 )
 from pdserve.http_server import bind, serve
+from pdserve.ledger import document
 from pdserve.logs import log
 from pdserve.metrics import PrefillMetrics
 from pdserve.model import load_model
 from pdserve.prefill import PrefillEngine, PrefillJob, PrefillResult
-from pdserve.transport.base import TransferFailed, Transport
-from pdserve.transport.tcp import TcpTransport
+from pdserve.secret_file import SecretFile
+from pdserve.transport.base import Connects, TransferFailed, Transport
+from pdserve.transport.by_scheme import ByScheme
+from pdserve.transport.security import TransportSecurity
 from pdwire import IncompatiblePeer
 
 
 class PrefillServer:
     def __init__(self, config: PrefillConfig, transport: Transport | None = None) -> None:
         self._config = config
-        self._transport = TcpTransport() if transport is None else transport
-        self._gate = ControlGate(config.control_token_file)
+        secret = SecretFile.open(config.secret_file)
+        self._transport: Connects
+        if transport is None:
+            self._transport = by_scheme = ByScheme(TransportSecurity.of(config.security, secret))
+            self._transports = by_scheme.names
+        else:
+            self._transport, self._transports = transport, (transport.name,)
         self._metrics = PrefillMetrics()
         self._host = EngineHost(self._build, self._metrics, config.drain_s)
-        guard = self._gate.guard
+        guard = ControlGate(secret).guard
         self.app = Starlette(
             routes=[
                 Route("/health", self._host.health),
                 Route("/metrics", self._host.metrics),
                 Route("/v1/info", guard(self._host.info)),
+                Route("/v1/ledger", guard(self._ledger)),
                 Route("/v1/prefill", guard(self._prefill), methods=["POST"]),
             ],
             exception_handlers={EngineError: answer_engine_error},
@@ -66,12 +75,15 @@ class PrefillServer:
             name=config.name,
             block_tokens=1,  # no blocks: a prompt's KV lies in one buffer
             capacity_tokens=model.architecture.context,
-            transports=(self._transport.name,),
+            transports=self._transports,
         )
         engine = PrefillEngine(
             model, self._transport, record, chunk_tokens=config.chunk_tokens, max_waiting=config.max_waiting
         )
         return engine, engine_info(config, record)
+
+    async def _ledger(self, _: Request) -> Response:
+        return JSONResponse(document("prefill", self._config.name, self._host.loaded.held))
 
     async def _prefill(self, request: Request) -> Response:
         call = await read_call(request, PrefillCall)

@@ -2,8 +2,8 @@
 
 How it is meant to work: the compute thread opens a transfer and hands it frames as layers finish; the link's thread
 connects when it must, pushes in order, and settles the transfer's future when the peer has said COMPLETE, or with
-TransferFailed. After a failure the rest of that transfer is dropped and the connection is made anew for the next one:
-a broken link must not outlive its request.
+TransferFailed. After a failure the rest of that transfer is dropped. A connection that broke, in a transfer or while
+nothing was sent, is made anew for the next transfer and never within one: decode has given that one up.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from pdserve.logs import log
-from pdserve.transport.base import KvSender, TransferFailed, Transport
+from pdserve.transport.base import Connects, KvSender, TransferFailed
 from pdwire import AbortCode, CompatRecord, FirstToken, IncompatiblePeer, LayerFrame
 
 # Decode peers of one prefill process. More addresses than this are restarts of the same few peers.
@@ -31,6 +31,7 @@ class Transfer:
     """One request's way to decode. done: settled when decode has said COMPLETE.
 
     link_seconds: spent sending its frames and waiting for COMPLETE; the rest of the time the link had nothing of it.
+    sender: the one connection that carries it.
     """
 
     request: bytes
@@ -39,6 +40,7 @@ class Transfer:
     frames: int = 0
     bytes: int = 0
     link_seconds: float = 0.0
+    sender: KvSender | None = None
 
     @property
     def failed(self) -> bool:
@@ -51,7 +53,7 @@ Step: TypeAlias = Callable[[KvSender, Transfer], None]
 class PushLink:
     """One decode peer."""
 
-    def __init__(self, address: str, transport: Transport, record: CompatRecord) -> None:
+    def __init__(self, address: str, transport: Connects, record: CompatRecord) -> None:
         self._address = address
         self._transport = transport
         self._record = record
@@ -116,7 +118,7 @@ class PushLink:
     def _take(self, step: Step, transfer: Transfer) -> None:
         """On a connection that lay idle, decode may have been restarted since: that costs a new one, not the request."""
         reused = self._sender is not None
-        sender = self._connected(transfer.deadline)
+        sender = self._sender_of(transfer)
         began = time.monotonic()
         try:
             step(sender, transfer)
@@ -124,13 +126,19 @@ class PushLink:
             if not reused or transfer.frames or error.code is not AbortCode.INTERNAL:
                 raise
             self._disconnect()
-            step(self._connected(transfer.deadline), transfer)
+            transfer.sender = None
+            step(self._sender_of(transfer), transfer)
         transfer.link_seconds += time.monotonic() - began
 
-    def _connected(self, deadline: float) -> KvSender:
-        if self._sender is None:
-            self._sender = self._transport.connect(self._address, self._record, deadline=deadline)
-        return self._sender
+    def _sender_of(self, transfer: Transfer) -> KvSender:
+        if transfer.sender is None:
+            if self._sender is not None and not self._sender.alive:
+                log("link_lost", peer=self._address)
+                self._disconnect()
+            if self._sender is None:
+                self._sender = self._transport.connect(self._address, self._record, deadline=transfer.deadline)
+            transfer.sender = self._sender
+        return transfer.sender
 
     def _disconnect(self) -> None:
         sender, self._sender = self._sender, None
@@ -141,7 +149,7 @@ class PushLink:
 class PushLinks:
     """All decode peers, by address. Used by one thread."""
 
-    def __init__(self, transport: Transport, record: CompatRecord) -> None:
+    def __init__(self, transport: Connects, record: CompatRecord) -> None:
         self._transport = transport
         self._record = record
         self._links: dict[str, PushLink] = {}

@@ -11,20 +11,29 @@ from pdwire import strictjson
 from pdwire.dtypes import DType
 from pdwire.errors import LocalProtocolError
 from pdwire.frames import (
+    DIGEST_BYTES,
     MAX_META,
     MAX_REASON,
+    NONCE_BYTES,
+    SECRET_ID_BYTES,
     Abort,
     AbortCode,
     Bye,
+    Challenge,
     Complete,
     Credit,
     FirstToken,
     Frame,
     Hello,
+    Join,
     Kind,
+    Locate,
     Ping,
+    Places,
+    Proof,
     Role,
     Scalar,
+    Security,
 )
 from pdwire.layout import Attention, ByteOrder, Layout
 from pdwire.limits import Offer
@@ -33,12 +42,22 @@ from pdwire.strictjson import Fields
 from pdwire.validate import finite, member, text
 
 _CREDIT = struct.Struct("<Q")
+_STRIDES = struct.Struct("<QQ")
+_RUN = struct.Struct("<QQ")
+_CHALLENGE = struct.Struct(f"<BB{NONCE_BYTES}s")
+_PROOF = struct.Struct(f"<{SECRET_ID_BYTES}s{NONCE_BYTES}s{DIGEST_BYTES}s{DIGEST_BYTES}s")
+_JOIN = struct.Struct("<16sHH")
 _U64 = (1 << 64) - 1
 
 
 def encode(frame: Frame) -> bytes:
     """The body of a control frame."""
     match frame:
+        case Challenge():
+            ids = frame.secret_ids
+            return _CHALLENGE.pack(frame.security, len(ids), frame.nonce) + b"".join(ids)
+        case Proof():
+            return _PROOF.pack(frame.secret_id, frame.nonce, frame.hello, frame.mac)
         case Hello():
             record = asdict(frame.record) | {"dtype": frame.record.dtype.label}
             return strictjson.dump({"role": frame.role, "record": record, "offer": asdict(frame.offer)})
@@ -56,6 +75,12 @@ def encode(frame: Frame) -> bytes:
             return strictjson.dump({"code": frame.code, "reason": frame.reason})
         case Credit():
             return _CREDIT.pack(frame.total)
+        case Join():
+            return _JOIN.pack(frame.session, frame.stream, frame.streams)
+        case Places():
+            return _STRIDES.pack(frame.layer_stride, frame.part_stride) + b"".join(
+                _RUN.pack(*run) for run in frame.runs
+            )
         case _:
             return b""
 
@@ -164,6 +189,43 @@ def _complete(request: bytes, body: bytes) -> Complete:
     return Complete(request=request)
 
 
+def _locate(request: bytes, body: bytes) -> Locate:
+    _empty("locate", body)
+    return Locate(request=request)
+
+
+def _places(request: bytes, body: bytes) -> Places:
+    if len(body) <= _STRIDES.size or (len(body) - _STRIDES.size) % _RUN.size:
+        raise LocalProtocolError(f"places has strides and whole runs of {_RUN.size} bytes: {len(body)}")
+    layer_stride, part_stride = _STRIDES.unpack_from(body)
+    runs = tuple(_RUN.iter_unpack(memoryview(body)[_STRIDES.size :]))
+    return Places(request=request, layer_stride=layer_stride, part_stride=part_stride, runs=runs)
+
+
+def _challenge(request: bytes, body: bytes) -> Challenge:
+    if len(body) < _CHALLENGE.size:
+        raise LocalProtocolError(f"challenge has at least {_CHALLENGE.size} bytes: {len(body)}")
+    security, count, nonce = _CHALLENGE.unpack_from(body)
+    if len(body) != _CHALLENGE.size + count * SECRET_ID_BYTES:
+        raise LocalProtocolError(f"challenge with {count} secrets has another length: {len(body)}")
+    ids = tuple(body[at : at + SECRET_ID_BYTES] for at in range(_CHALLENGE.size, len(body), SECRET_ID_BYTES))
+    return Challenge(security=member("security", Security, security), nonce=nonce, secret_ids=ids)
+
+
+def _proof(request: bytes, body: bytes) -> Proof:
+    if len(body) != _PROOF.size:
+        raise LocalProtocolError(f"proof has a body of {_PROOF.size} bytes: {len(body)}")
+    secret_id, nonce, hello, mac = _PROOF.unpack(body)
+    return Proof(secret_id=secret_id, nonce=nonce, hello=hello, mac=mac)
+
+
+def _join(request: bytes, body: bytes) -> Join:
+    if len(body) != _JOIN.size:
+        raise LocalProtocolError(f"join has a body of {_JOIN.size} bytes: {len(body)}")
+    session, stream, streams = _JOIN.unpack(body)
+    return Join(session=session, stream=stream, streams=streams)
+
+
 def _ping(request: bytes, body: bytes) -> Ping:
     _empty("ping", body)
     return Ping()
@@ -188,4 +250,9 @@ _DECODE: dict[Kind, _Decoder] = {
     Kind.CREDIT: _credit,
     Kind.PING: _ping,
     Kind.BYE: _bye,
+    Kind.LOCATE: _locate,
+    Kind.PLACES: _places,
+    Kind.CHALLENGE: _challenge,
+    Kind.PROOF: _proof,
+    Kind.JOIN: _join,
 }

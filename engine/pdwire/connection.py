@@ -18,16 +18,33 @@ from collections.abc import Callable, Set
 from dataclasses import dataclass
 
 from pdwire import bodies
+from pdwire.auth import Credentials, Handshake
 from pdwire.compat import Conversion, Side, Verdict, verdict
-from pdwire.errors import ChecksumMismatch, IncompatiblePeer, LocalProtocolError, RemoteProtocolError, WireError
-from pdwire.frames import KIND_OF, Abort, Credit, Frame, Hello, Kind, LayerFrame, Ping, Role
+from pdwire.errors import (
+    ChecksumMismatch,
+    IncompatiblePeer,
+    LocalProtocolError,
+    RemoteProtocolError,
+    Unauthenticated,
+    WireError,
+)
+from pdwire.frames import KIND_OF, Abort, Challenge, Credit, Frame, Hello, Kind, LayerFrame, Ping, Proof, Role
 from pdwire.header import HEAD_BYTES, Buffer, Checksum, Head, read_head
 from pdwire.kvshape import check_frame, check_record
-from pdwire.limits import Limits, Offer
+from pdwire.limits import MAX_HANDSHAKE_BYTES, Limits, Offer
 from pdwire.record import CompatRecord
 from pdwire.requests import Requests
 from pdwire.sealing import Sealed, request_of
-from pdwire.state import CONNECTION, CONNECTION_DEADLINE, OWN_ABORT, ConnectionState, RequestState, advance, may_say
+from pdwire.state import (
+    CONNECTION,
+    CONNECTION_DEADLINE,
+    OWN_ABORT,
+    UNPROVEN,
+    ConnectionState,
+    RequestState,
+    advance,
+    may_say,
+)
 from pdwire.validate import CONNECTION as WHOLE_CONNECTION
 from pdwire.validate import authored_by_peer
 
@@ -43,12 +60,13 @@ class Received:
 class Incoming:
     """A frame whose head has passed and whose body is being read."""
 
-    __slots__ = ("_checksum", "_connection", "_control", "head")
+    __slots__ = ("_checksum", "_connection", "_control", "_skipped", "head")
 
     def __init__(self, connection: Connection, head: Head, raw: Buffer) -> None:
         self._connection = connection
         self._checksum = Checksum(raw)
         self._control = bytearray()
+        self._skipped = False
         self.head = head
 
     @property
@@ -67,16 +85,22 @@ class Incoming:
         if self.head.layer is None:
             self._control += piece
 
+    def skip(self) -> None:
+        """Of a frame that is not wanted and whose body does not come by the stream: it is not read, nor verified."""
+        self._skipped = True
+
     def finish(self) -> Frame:
         """All body bytes have been shown. The frame now counts.
 
         Raises ChecksumMismatch for a LAYER, RemoteProtocolError, or IncompatiblePeer for a HELLO.
         """
-        return self._connection._finish(self.head, self._checksum.value, bytes(self._control))
+        checksum = self.head.checksum if self._skipped else self._checksum.value
+        return self._connection._finish(self.head, checksum, bytes(self._control))
 
 
 class Connection:
-    """One end. can: what our engine converts, so that the verdict need not refuse it.
+    """One end. can: what our engine converts, so that the verdict need not refuse it. credentials: of this connection
+    alone; without them nobody has to prove anything, and a peer that wants proof is refused.
 
     A decode side whose peer is incompatible still says its HELLO, so that the peer can see why; then it is BROKEN.
     """
@@ -88,12 +112,14 @@ class Connection:
         limits: Limits | None = None,
         *,
         can: Set[Conversion] = frozenset(),
+        credentials: Credentials | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.role = role
         self.record = record
         self.limits = limits or Limits()
-        self.state = ConnectionState.START
+        self.state = ConnectionState.START if credentials is None else ConnectionState.UNPROVEN
+        self.handshake = None if credentials is None else Handshake(role, credentials, self.hello)
         self.peer: Hello | None = None
         self.verdict: Verdict | None = None
         self._can = can
@@ -111,6 +137,14 @@ class Connection:
     def hello(self) -> Hello:
         """Ours."""
         return Hello(role=self.role, record=self.record, offer=self.limits.offer)
+
+    @property
+    def opening(self) -> Frame | None:
+        """What this side has to say now so that the connection opens. None: the peer has, or it is open, or over."""
+        if self.handshake is not None and self.state in UNPROVEN:
+            return self.handshake.opening(self.state)
+        greets = ConnectionState.START if self.role is Role.PREFILL else ConnectionState.GREETED
+        return self.hello if self.state is greets else None
 
     def request_state(self, request: bytes) -> RequestState:
         return self._requests.state(request)
@@ -140,6 +174,8 @@ class Connection:
         if request != WHOLE_CONNECTION and not may_say(self.request_state(request), self.role, kind):
             state = self.request_state(request).value
             raise LocalProtocolError(f"{kind.name.lower()} for request {request.hex()}, which is {state}")
+        if isinstance(frame, Challenge | Proof) and self.handshake is not None:
+            self.handshake.said(frame)
         self._advance(self.role, frame, LocalProtocolError)
         match frame:
             case LayerFrame():
@@ -181,6 +217,9 @@ class Connection:
         return Incoming(self, head, raw)
 
     def _check_head(self, head: Head) -> None:
+        if self.state in UNPROVEN and head.length > MAX_HANDSHAKE_BYTES:
+            name = head.kind.name.lower()
+            raise RemoteProtocolError(f"length {head.length} of {name}, before a proof at most {MAX_HANDSHAKE_BYTES}")
         if head.kind is Kind.ABORT and head.request == WHOLE_CONNECTION:
             return
         self._following(self.role.peer, head.kind, RemoteProtocolError)
@@ -210,10 +249,14 @@ class Connection:
         if checksum != head.checksum:
             name = head.kind.name.lower()
             raise RemoteProtocolError(f"checksum of {name} is {checksum:#018x}, header says {head.checksum:#018x}")
+        if head.kind is Kind.HELLO and self.handshake is not None:
+            self.handshake.check_hello(body)
         with authored_by_peer():
             return bodies.decode(head.kind, head.request, body)
 
     def _hear(self, frame: Frame) -> None:
+        if isinstance(frame, Challenge | Proof) and self.handshake is not None:
+            self.handshake.heard(frame)
         self._advance(self.role.peer, frame, RemoteProtocolError)
         match frame:
             case Hello():
@@ -268,9 +311,13 @@ class Connection:
     def overdue(self) -> list[Abort]:
         """Requests whose deadline passed, as the ABORTs to send for them.
 
-        Raises RemoteProtocolError when it is the connection's own deadline, or nobody answers an ABORT.
+        Raises RemoteProtocolError when it is the connection's own deadline, nobody answers an ABORT, or the secret has
+        been rotated out.
         """
         now = self._clock()
+        if self.handshake is not None and not self.handshake.taken:
+            self.state = ConnectionState.BROKEN
+            raise Unauthenticated("the secret that this connection was opened with is taken no longer")
         name = CONNECTION_DEADLINE.get(self.state)
         if name is not None:
             self._break_if_late("connection", name, self._started if name == "hello_s" else self._heard, now)
@@ -328,6 +375,10 @@ class Connection:
 
     def _following(self, role: Role, kind: Kind, error: type[WireError]) -> ConnectionState:
         state = advance(CONNECTION, self.state, role, kind)
+        if state is None and kind is Kind.CHALLENGE and self.handshake is None:
+            raise Unauthenticated("decode asks for the deployment's secret, and prefill was given none (`secret_file`)")
+        if state is None and self.state in UNPROVEN:
+            raise Unauthenticated(f"{role} said {kind.name.lower()} without a proof that it holds the secret")
         if state is None:
             raise error(f"{role} may not say {kind.name.lower()} while the connection is {self.state.value}")
         return state

@@ -21,6 +21,10 @@ class RemoteProtocolError(WireError):
     """The peer sent something that the protocol does not allow. The connection is of no further use."""
 
 
+class Unauthenticated(RemoteProtocolError):
+    """The peer did not prove that it holds the deployment's secret. Nothing else that it says is looked at."""
+
+
 class ChecksumMismatch(RemoteProtocolError):
     """The bytes of one KV frame are not those that were sent. Costs the frame's request, not the connection."""
 

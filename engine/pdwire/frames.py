@@ -8,10 +8,10 @@ from enum import IntEnum, StrEnum
 from typing import TypeAlias
 
 from pdwire.dtypes import DType
-from pdwire.errors import LocalProtocolError
+from pdwire.errors import LocalProtocolError, RemoteProtocolError, Unauthenticated
 from pdwire.limits import MAX_FRAME_TOKENS, Offer
 from pdwire.record import CompatRecord
-from pdwire.validate import CONNECTION, finite, integer, request_id, shown, text
+from pdwire.validate import CONNECTION, exactly, finite, integer, request_id, shown, text
 
 U16 = 0xFFFF
 U32 = 0xFFFF_FFFF
@@ -19,6 +19,9 @@ U64 = 0xFFFF_FFFF_FFFF_FFFF
 MAX_REASON = 1000
 MAX_META = 16
 MAX_META_TEXT = 4000
+MAX_RUNS = 4080
+"""Runs of one PLACES: what 64 KiB hold."""
+_MAX_OFFSET = (1 << 63) - 1
 
 Scalar: TypeAlias = str | int | float | bool | None
 
@@ -34,9 +37,14 @@ class Kind(IntEnum):
     CREDIT = 6
     PING = 7
     BYE = 8
+    LOCATE = 9
+    PLACES = 10
+    CHALLENGE = 11
+    PROOF = 12
+    JOIN = 13
 
 
-CONNECTION_KINDS = frozenset({Kind.HELLO, Kind.CREDIT, Kind.PING, Kind.BYE})
+CONNECTION_KINDS = frozenset({Kind.HELLO, Kind.CREDIT, Kind.PING, Kind.BYE, Kind.CHALLENGE, Kind.PROOF, Kind.JOIN})
 """Kinds that never speak for one request."""
 
 
@@ -75,6 +83,64 @@ class AbortCode(IntEnum):
     """The peer broke the protocol."""
     INTERNAL = 7
     """The side that says it failed."""
+    UNAUTHENTICATED = 8
+    """The peer did not prove that it holds the deployment's secret."""
+
+    @classmethod
+    def of(cls, error: RemoteProtocolError) -> AbortCode:
+        """What to give the connection up with after it."""
+        return cls.UNAUTHENTICATED if isinstance(error, Unauthenticated) else cls.PROTOCOL
+
+
+class Security(IntEnum):
+    """How far a connection is protected."""
+
+    AUTHENTICATED = 1
+    """Both ends are known to each other; what follows the handshake is checksummed, not secret."""
+    ENCRYPTED = 2
+    """And everything after the two PROOFs is encrypted."""
+
+
+SECRET_ID_BYTES = 8
+NONCE_BYTES = 32
+DIGEST_BYTES = 32
+"""Of SHA-256, and so of an HMAC."""
+MAX_SECRETS = 4
+"""That one end takes at a time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Challenge:
+    """The first frame of all where there is a secret, said by decode.
+
+    nonce: 32 bytes, new for this connection. secret_ids: of 8 bytes each, those that it takes.
+    """
+
+    security: Security
+    nonce: bytes
+    secret_ids: tuple[bytes, ...]
+
+    def __post_init__(self) -> None:
+        exactly("nonce", self.nonce, NONCE_BYTES)
+        integer("number of secrets", len(self.secret_ids), 1, MAX_SECRETS)
+        for secret_id in self.secret_ids:
+            exactly("secret id", secret_id, SECRET_ID_BYTES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """Who says it holds a secret. hello: SHA-256 of the body of the HELLO that it will say. mac: see `auth`."""
+
+    secret_id: bytes
+    nonce: bytes
+    hello: bytes
+    mac: bytes
+
+    def __post_init__(self) -> None:
+        exactly("secret id", self.secret_id, SECRET_ID_BYTES)
+        exactly("nonce", self.nonce, NONCE_BYTES)
+        exactly("digest of the hello", self.hello, DIGEST_BYTES)
+        exactly("mac", self.mac, DIGEST_BYTES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +237,57 @@ class Complete:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Locate:
+    """Where does the request's KV go? Said before its first frame, over a transport that writes into decode's memory."""
+
+    request: bytes
+
+    def __post_init__(self) -> None:
+        request_id(self.request)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Where the request's KV goes, in the memory that decode shares.
+
+    runs: (offset, tokens) of K of layer 0, in order of the tokens; those of one run lie one after another. K of a later
+    layer lies `layer_stride` bytes further for each layer, V `part_stride` bytes after K.
+    """
+
+    request: bytes
+    layer_stride: int
+    part_stride: int
+    runs: tuple[tuple[int, int], ...]
+
+    def __post_init__(self) -> None:
+        request_id(self.request)
+        integer("layer stride", self.layer_stride, 0, _MAX_OFFSET)
+        integer("part stride", self.part_stride, 0, _MAX_OFFSET)
+        integer("number of runs", len(self.runs), 1, MAX_RUNS)
+        for offset, tokens in self.runs:
+            integer("offset", offset, 0, _MAX_OFFSET)
+            integer("tokens of a run", tokens, 1, U32)
+
+    def spans(self, frame: LayerFrame) -> list[tuple[int, int]]:
+        """(offset, bytes) of the frame's body, in order: K of its tokens, then V. Raises LocalProtocolError."""
+        token_bytes = frame.part_bytes // frame.count
+        first, left = frame.first_token, frame.count
+        spans: list[tuple[int, int]] = []
+        for offset, tokens in self.runs:
+            if left and first < tokens:
+                here = min(left, tokens - first)
+                spans.append((offset + first * token_bytes, here * token_bytes))
+                first, left = tokens, left - here
+            first -= tokens
+        if left:
+            raise LocalProtocolError(
+                f"{frame} is beyond the {sum(tokens for _, tokens in self.runs)} tokens of its places"
+            )
+        start = frame.layer * self.layer_stride
+        return [(start + part * self.part_stride + offset, size) for part in (0, 1) for offset, size in spans]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Abort:
     """The request ends here. Answered by the peer's own ABORT, after which nothing of it is on its way.
 
@@ -204,6 +321,25 @@ class Credit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Join:
+    """This stream is one of several that make a connection; decode repeats what it agrees to.
+
+    session: 16 bytes that prefill has drawn at random, the same on all streams. stream: 0 on the one that carries frames;
+    the others carry pieces of its bodies and nothing else. streams: on stream 0, how many prefill wants and, in the
+    answer, how many there will be; on the others the latter.
+    """
+
+    session: bytes
+    stream: int
+    streams: int
+
+    def __post_init__(self) -> None:
+        request_id(self.session)
+        integer("streams", self.streams, 1, U16)
+        integer("stream", self.stream, 0, self.streams - 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ping:
     """Still here."""
 
@@ -213,8 +349,8 @@ class Bye:
     """Nothing more will be sent; unfinished requests end. What tells a clean close from a cut."""
 
 
-RequestFrame: TypeAlias = LayerFrame | FirstToken | Complete | Abort
-Frame: TypeAlias = Hello | RequestFrame | Credit | Ping | Bye
+RequestFrame: TypeAlias = LayerFrame | FirstToken | Complete | Abort | Locate | Places
+Frame: TypeAlias = Challenge | Proof | Hello | Join | RequestFrame | Credit | Ping | Bye
 
 KIND_OF: Mapping[type[Frame], Kind] = {
     Hello: Kind.HELLO,
@@ -225,6 +361,11 @@ KIND_OF: Mapping[type[Frame], Kind] = {
     Credit: Kind.CREDIT,
     Ping: Kind.PING,
     Bye: Kind.BYE,
+    Locate: Kind.LOCATE,
+    Places: Kind.PLACES,
+    Challenge: Kind.CHALLENGE,
+    Proof: Kind.PROOF,
+    Join: Kind.JOIN,
 }
 
 

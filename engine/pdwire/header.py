@@ -66,15 +66,35 @@ class Checksum:
         return self._state.intdigest()
 
 
+class LayerHead:
+    """The head of a LAYER, made while its body is read once, piece by piece and in order, for the checksum."""
+
+    __slots__ = ("_checksum", "_head")
+
+    def __init__(self, frame: LayerFrame) -> None:
+        head = self._head = bytearray(HEAD_BYTES)
+        length = HEAD_BYTES + frame.body_bytes
+        shape = (1, frame.kv_heads, frame.count, frame.head_dim)
+        HEADER.pack_into(head, 0, MAGIC, PROTOCOL_VERSION, 0, frame.dtype, Kind.LAYER, length, *shape, 0)
+        place = (frame.request, frame.layer, frame.part, frame.first_token, frame.count, 0)
+        DESCRIPTOR.pack_into(head, HEADER.size, *place)
+        self._checksum = Checksum(head)
+
+    def update(self, piece: Buffer) -> None:
+        self._checksum.update(piece)
+
+    def finish(self) -> bytes:
+        """All of the body has been shown."""
+        _CHECKSUM.pack_into(self._head, _CHECKSUM_AT, self._checksum.value)
+        return bytes(self._head)
+
+
 def write_layer_head(frame: LayerFrame, body: Sequence[Buffer]) -> bytes:
-    """body: the bytes that will follow; they are read once, for the checksum."""
-    head = bytearray(HEAD_BYTES)
-    length = HEAD_BYTES + frame.body_bytes
-    shape = (1, frame.kv_heads, frame.count, frame.head_dim)
-    HEADER.pack_into(head, 0, MAGIC, PROTOCOL_VERSION, 0, frame.dtype, Kind.LAYER, length, *shape, 0)
-    place = (frame.request, frame.layer, frame.part, frame.first_token, frame.count, 0)
-    DESCRIPTOR.pack_into(head, HEADER.size, *place)
-    return _sealed(head, body)
+    """body: the bytes that will follow."""
+    head = LayerHead(frame)
+    for piece in body:
+        head.update(piece)
+    return head.finish()
 
 
 def write_control_head(kind: Kind, request: bytes, body: bytes) -> bytes:

@@ -10,6 +10,9 @@ from pdwire.validate import finite, integer
 MAX_CONTROL_BYTES = 64 * 1024
 """Length of a whole control frame, HELLO included; holds before anything is negotiated."""
 
+MAX_HANDSHAKE_BYTES = 8 * 1024
+"""Length of a whole frame from a peer who has not proved yet that it holds the secret."""
+
 MAX_FRAME_TOKENS = 65_535
 """Tokens in one KV frame: what the 16-bit field of the header's shape can say."""
 

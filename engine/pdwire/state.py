@@ -4,7 +4,8 @@ Rule 1: everything that decides whether a frame is in order stands in this file.
 Rule 2: this file does not know which side we are. An event is (who said it, what kind), so both ends walk through the
 same states, one of them a little later. Where frames can cross on their way, the row allows both orders.
 
-The life of a request: prefill says LAYER as often as it likes and FIRST_TOKEN once, decode says COMPLETE. Either says
+The life of a request: prefill says LAYER as often as it likes and FIRST_TOKEN once, decode says COMPLETE. Where KV is
+written into memory that decode shares, LOCATE comes first and is answered by PLACES. Either says
 ABORT at any time; the other answers with its own ABORT, and since frames of one connection keep their order, both then
 know that nothing of the request is on its way any more. A request that ended is forgotten: IDLE again.
 """
@@ -23,7 +24,13 @@ Event: TypeAlias = tuple[Role, Kind]
 
 
 class ConnectionState(Enum):
+    UNPROVEN = "unproven"
+    """Where there is a secret: the first state. Nothing has been said."""
+    CHALLENGED = "challenged"
+    HALF_PROVEN = "half proven"
+    """Prefill has proved that it holds the secret, decode has not."""
     START = "start"
+    """Both have, or there is no secret."""
     GREETED = "greeted"
     """Prefill has said HELLO."""
     OPEN = "open"
@@ -44,6 +51,21 @@ class RequestState(Enum):
 
 
 CONNECTION: Mapping[ConnectionState, Mapping[Event, ConnectionState]] = {
+    ConnectionState.UNPROVEN: {
+        (D, Kind.CHALLENGE): ConnectionState.CHALLENGED,
+        (P, Kind.BYE): ConnectionState.CLOSED,
+        (D, Kind.BYE): ConnectionState.CLOSED,
+    },
+    ConnectionState.CHALLENGED: {
+        (P, Kind.PROOF): ConnectionState.HALF_PROVEN,
+        (P, Kind.BYE): ConnectionState.CLOSED,
+        (D, Kind.BYE): ConnectionState.CLOSED,
+    },
+    ConnectionState.HALF_PROVEN: {
+        (D, Kind.PROOF): ConnectionState.START,
+        (P, Kind.BYE): ConnectionState.CLOSED,
+        (D, Kind.BYE): ConnectionState.CLOSED,
+    },
     ConnectionState.START: {
         (P, Kind.HELLO): ConnectionState.GREETED,
         (P, Kind.BYE): ConnectionState.CLOSED,
@@ -55,6 +77,10 @@ CONNECTION: Mapping[ConnectionState, Mapping[Event, ConnectionState]] = {
         (D, Kind.BYE): ConnectionState.CLOSED,
     },
     ConnectionState.OPEN: {
+        (P, Kind.JOIN): ConnectionState.OPEN,
+        (D, Kind.JOIN): ConnectionState.OPEN,
+        (P, Kind.LOCATE): ConnectionState.OPEN,
+        (D, Kind.PLACES): ConnectionState.OPEN,
         (P, Kind.LAYER): ConnectionState.OPEN,
         (P, Kind.FIRST_TOKEN): ConnectionState.OPEN,
         (D, Kind.COMPLETE): ConnectionState.OPEN,
@@ -73,34 +99,42 @@ CONNECTION: Mapping[ConnectionState, Mapping[Event, ConnectionState]] = {
 
 REQUEST: Mapping[RequestState, Mapping[Event, RequestState]] = {
     RequestState.IDLE: {
+        (P, Kind.LOCATE): RequestState.STREAMING,
         (P, Kind.LAYER): RequestState.STREAMING,
         (P, Kind.FIRST_TOKEN): RequestState.FINISHING,
         (P, Kind.ABORT): RequestState.ABORTED_BY_PREFILL,
         (D, Kind.ABORT): RequestState.ABORTED_BY_DECODE,
     },
     RequestState.STREAMING: {
+        (D, Kind.PLACES): RequestState.STREAMING,
         (P, Kind.LAYER): RequestState.STREAMING,
         (P, Kind.FIRST_TOKEN): RequestState.FINISHING,
         (P, Kind.ABORT): RequestState.ABORTED_BY_PREFILL,
         (D, Kind.ABORT): RequestState.ABORTED_BY_DECODE,
     },
     RequestState.FINISHING: {
+        (D, Kind.PLACES): RequestState.FINISHING,
         (D, Kind.COMPLETE): RequestState.IDLE,
         (P, Kind.ABORT): RequestState.ABORTED_BY_PREFILL,
         (D, Kind.ABORT): RequestState.ABORTED_BY_DECODE,
     },
     RequestState.ABORTED_BY_PREFILL: {
         (D, Kind.ABORT): RequestState.IDLE,
+        (D, Kind.PLACES): RequestState.ABORTED_BY_PREFILL,
         (D, Kind.COMPLETE): RequestState.ABORTED_BY_PREFILL,
     },
     RequestState.ABORTED_BY_DECODE: {
         (P, Kind.ABORT): RequestState.IDLE,
+        (P, Kind.LOCATE): RequestState.ABORTED_BY_DECODE,
         (P, Kind.LAYER): RequestState.ABORTED_BY_DECODE,
         (P, Kind.FIRST_TOKEN): RequestState.ABORTED_BY_DECODE,
     },
 }
 
 CONNECTION_DEADLINE: Mapping[ConnectionState, str] = {
+    ConnectionState.UNPROVEN: "hello_s",
+    ConnectionState.CHALLENGED: "hello_s",
+    ConnectionState.HALF_PROVEN: "hello_s",
     ConnectionState.START: "hello_s",
     ConnectionState.GREETED: "hello_s",
     ConnectionState.OPEN: "idle_s",
@@ -120,6 +154,9 @@ REQUEST_DEADLINE: Mapping[RequestState, str] = {
 
 IDLE holds nothing and so waits for nothing.
 """
+
+UNPROVEN = frozenset({ConnectionState.UNPROVEN, ConnectionState.CHALLENGED, ConnectionState.HALF_PROVEN})
+"""States in which a peer is a stranger."""
 
 OWN_ABORT: Mapping[Role, RequestState] = {
     P: RequestState.ABORTED_BY_PREFILL,

@@ -76,6 +76,12 @@ def request_id(value: object) -> bytes:
     return value
 
 
+def exactly(name: str, value: object, size: int) -> bytes:
+    if not isinstance(value, bytes) or len(value) != size:
+        raise LocalProtocolError(f"{name} must be {size} bytes")
+    return value
+
+
 @contextmanager
 def authored_by_peer() -> Iterator[None]:
     """Inside, a value out of range is the peer's fault."""

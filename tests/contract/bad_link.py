@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 
 class BadLink:
     """flip: offset of the byte to alter. cut: after how many bytes both ends are reset. stall: after how many nothing
-    more goes through, either way. Offsets count the client's bytes since it connected."""
+    more goes through, either way. Offsets count the client's bytes since it connected. said: those bytes, as they came;
+    answered: what the other end said."""
 
     def __init__(
         self, target: str, *, flip: int | None = None, cut: int | None = None, stall: int | None = None
@@ -20,6 +21,7 @@ class BadLink:
         assert url.hostname is not None and url.port is not None
         self._target = (url.hostname, url.port)
         self._flip, self._cut, self._stall = flip, cut, stall
+        self.said, self.answered = bytearray(), bytearray()
         self._stalled = threading.Event()
         self._sockets: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
@@ -59,6 +61,7 @@ class BadLink:
         offset = 0
         with contextlib.suppress(OSError):
             while data := bytearray(client.recv(65536)):
+                self.said += data
                 if self._flip is not None and offset <= self._flip < offset + len(data):
                     data[self._flip - offset] ^= 0x10
                 if self._cut is not None and offset + len(data) > self._cut:
@@ -77,6 +80,7 @@ class BadLink:
     def _back(self, server: socket.socket, client: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while data := server.recv(65536):
+                self.answered += data
                 if not self._stalled.is_set():
                     client.sendall(data)
             client.shutdown(socket.SHUT_RDWR)

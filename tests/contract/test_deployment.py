@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,14 @@ def test_a_ready_deployment_answers_and_its_status_shows_that_kv_crossed(running
     assert "Paris" in _complete(document["endpoint"])
 
 
+def test_the_ledger_of_an_idle_deployment_is_empty(running: Operator) -> None:
+    done = running.pdctl("kv", "ledger", "-o", "json")
+    document = json.loads(done.stdout)
+    assert (done.returncode, document["schema"]) == (0, "pdctl.ledger/1")
+    assert [(each["role"], each["held"]) for each in document["engines"]] == [("prefill", []), ("decode", [])]
+    assert running.pdctl("kv", "ledger").stdout.count("holds nothing") == 2
+
+
 def test_the_engines_listen_on_loopback_only(running: Operator) -> None:
     document = running.status()
     pids = {unit["pid"] for unit in document["units"]}
@@ -105,6 +114,71 @@ def test_no_secret_is_in_a_command_line_or_readable_by_others(running: Operator)
         assert secret not in Path(f"/proc/{each.pid}/cmdline").read_text(encoding="utf-8")
     for log in (root / "logs").iterdir():
         assert secret not in log.read_text(encoding="utf-8")
+
+
+def test_a_capture_of_the_running_pair_is_whole_private_and_can_be_inspected(running: Operator, tmp_path: Path) -> None:
+    endpoint, file = running.status()["endpoint"], tmp_path / "captured.kv"
+    with ThreadPoolExecutor(1) as thread:
+        capturing = thread.submit(running.pdctl, "kv", "capture", str(file), "--transfers", "2", "--seconds", "120")
+        while not file.exists() or not file.stat().st_size:
+            assert not capturing.done(), capturing.result().stderr
+            time.sleep(0.1)
+        for _ in range(2):
+            _complete(endpoint)
+        done = capturing.result(LONG_S)
+    assert done.returncode == 0, done.stderr
+    assert file.stat().st_mode & 0o777 == 0o600
+    inspected = running.pdctl("kv", "inspect", str(file))
+    assert inspected.returncode == 0, inspected.stdout
+    assert "2 requests; every frame verified, every shape as agreed" in inspected.stdout
+    again = running.pdctl("kv", "capture", str(file))
+    assert again.returncode == 2 and "exists already" in again.stderr
+    damaged = bytearray(file.read_bytes())
+    damaged[5000] ^= 1
+    file.write_bytes(damaged)
+    spoiled = running.pdctl("kv", "inspect", "-q", str(file))
+    assert spoiled.returncode == 1 and "FAULT checksum is" in spoiled.stdout
+    live = running.pdctl("kv", "inspect", "--live")
+    assert live.returncode == 0 and live.stdout.count("whole and verified") >= 2
+
+
+def test_the_engines_serve_nobody_who_does_not_hold_the_secret(running: Operator) -> None:
+    secret = running.state / "pdctl" / "deployments" / "local" / "secret"
+    units = {unit["role"]: unit["endpoint"] for unit in running.status()["units"]}
+    for token in ("", secret.read_text(encoding="utf-8").strip(), "0" * 64):
+        for url in (f"{units['prefill']}/v1/info", f"{units['decode']}/v1/ledger"):
+            answer = httpx.get(url, headers={"x-pdctl-control": token}, timeout=10.0, trust_env=False)
+            assert answer.status_code == 403
+    assert httpx.get(f"{units['decode']}/health", timeout=10.0, trust_env=False).status_code == 200
+
+
+def test_the_secret_of_a_running_deployment_is_rotated_without_a_gap(running: Operator) -> None:
+    endpoint = running.status()["endpoint"]
+    file = running.state / "pdctl" / "deployments" / "local" / "secret"
+    before = file.read_text(encoding="utf-8")
+    done = running.pdctl("secret", "rotate", "--window", "2")
+    assert done.returncode == 0, done.stderr
+    assert "prefill and decode take the new secret; the old one is taken until" in done.stdout
+    lines = file.read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 2 and lines[1].startswith(before.strip()) and file.stat().st_mode & 0o077 == 0
+    assert "Paris" in _complete(endpoint)
+    time.sleep(3.0)
+    assert "Paris" in _complete(endpoint)
+    assert running.pdctl("kv", "ledger").returncode == 0
+    assert running.status()["phase"] == "ready"
+
+
+def test_an_encrypted_deployment_comes_up_and_answers(tmp_path: Path, embedded_model: Path) -> None:
+    one = Operator(tmp_path)
+    (tmp_path / "pdctl.yaml").write_text("security: encrypted\nrouter: {port: 0}\n", encoding="utf-8")
+    up = one.pdctl("up")
+    try:
+        assert up.returncode == 0, up.stderr
+        assert "Paris" in _complete(up.stdout.strip())
+        differing = one.pdctl("up", "--security", "authenticated")
+        assert differing.returncode == 2 and "security: runs encrypted, asked for authenticated" in differing.stderr
+    finally:
+        one.pdctl("down")
 
 
 def test_up_twice_does_nothing_and_says_since_when_it_runs(running: Operator) -> None:

@@ -11,10 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.contract.kv_sink import Sink, soon
-from tests.contract.transports import TRANSPORTS, Factory
+from tests.contract.transports import TRANSPORTS, Case
 from tests.kv_examples import DECODE, PREFILL, layer_frame, request_id
 
 from pdserve.transport.base import KvListener, KvRefused, KvSender, TransferFailed
+from pdserve.transport.segment import Segment
 from pdwire import FirstToken, LayerFrame, Limits
 
 REQUESTS = 300
@@ -23,8 +24,8 @@ REQUESTS = 300
 class Engine(Sink):
     """Refuses at random, notes how each request ended, and that the transport never does what it must not."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, segment: Segment | None) -> None:
+        super().__init__(segment=segment)
         self.ends: dict[bytes, list[str]] = defaultdict(list)
         self.placed: set[bytes] = set()
         self.faults: list[str] = []
@@ -66,6 +67,8 @@ class Engine(Sink):
     def end(self, request: bytes, how: str) -> None:
         with self._lock:
             self.ends[request].append(how)
+        if how != "given up":
+            self.take_back(request)
 
     def _enter(self, request: bytes) -> None:
         with self._lock:
@@ -106,9 +109,12 @@ def abort_at_decode(request: bytes, after: float, listener: KvListener, engine: 
         engine.end(request, "given up")
 
 
-@pytest.mark.parametrize("make", TRANSPORTS, ids=lambda factory: factory.name)
-def test_every_request_of_a_storm_ends_exactly_once_on_both_sides(make: Factory) -> None:
-    transport, engine = make(Limits(max_frame_bytes=70_000, credit_bytes=200_000)), Engine()
+@pytest.mark.parametrize("make", TRANSPORTS, ids=lambda case: case.name)
+def test_every_request_of_a_storm_ends_exactly_once_on_both_sides(make: Case) -> None:
+    transport, engine = (
+        make(Limits(max_frame_bytes=70_000, credit_bytes=200_000)),
+        Engine(Segment.create(8 << 20) if make.lends else None),
+    )
     listener = transport.listen("127.0.0.1", 0, DECODE, engine)
     sender = transport.connect(listener.address, PREFILL, deadline=soon())
     with ThreadPoolExecutor(8) as threads:

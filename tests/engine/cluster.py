@@ -50,6 +50,10 @@ class Node:
     def log_file(self) -> Path:
         return self.directory / f"{self.name}.log"
 
+    @property
+    def runs(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
     def start(self) -> None:
         config = self.directory / f"{self.name}.json"
         config.write_text(json.dumps(self.config), encoding="utf-8")
@@ -62,7 +66,7 @@ class Node:
         """Until /health answers at all for a router, 200 for an engine. Fails with the log when the process ends."""
         end = time.monotonic() + LOAD_SECONDS
         while time.monotonic() < end:
-            assert self.process is not None and self.process.poll() is None, self.log()
+            assert self.runs, self.log()
             try:
                 status = httpx.get(f"{self.url}/health", timeout=5, trust_env=False).status_code
                 if status == 200 or self.role == "router":
@@ -85,7 +89,7 @@ class Node:
         return self.process.wait(timeout=STOP_SECONDS)
 
     def end(self) -> None:
-        if self.process is not None and self.process.poll() is None:
+        if self.runs:
             try:
                 self.stop()
             except subprocess.TimeoutExpired:
@@ -112,6 +116,7 @@ class Cluster:
     directory: Path
     prefills: int = 1
     decodes: int = 1
+    kv_transport: str = "tcp"
     prefill_settings: dict[str, Any] = field(default_factory=dict)
     decode_settings: dict[str, Any] = field(default_factory=dict)
     router_settings: dict[str, Any] = field(default_factory=dict)
@@ -125,7 +130,12 @@ class Cluster:
 
         self.prefill = [node("prefill", f"p{number}", **self.prefill_settings) for number in range(self.prefills)]
         self.decode = [
-            node("decode", f"d{number}", kv_listen={"port": free_port()}, **self.decode_settings)
+            node(
+                "decode",
+                f"d{number}",
+                kv_listen={"port": free_port(), "transport": self.kv_transport},
+                **self.decode_settings,
+            )
             for number in range(self.decodes)
         ]
         self.router = node(
@@ -148,9 +158,10 @@ class Cluster:
             node.end()
 
     def start(self) -> None:
-        """All processes, until each is ready; the router open."""
+        """All processes that do not run, until each is ready; the router open."""
         for node in self.nodes:
-            node.start()
+            if not node.runs:
+                node.start()
         for node in self.nodes:
             node.wait_healthy()
         httpx.post(f"{self.router.url}/internal/open", timeout=5, trust_env=False).raise_for_status()

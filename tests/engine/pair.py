@@ -1,4 +1,4 @@
-"""A prefill and a decode engine in the test's own process, joined by the real tcp transport on loopback.
+"""A prefill and a decode engine in the test's own process, joined by a real transport of this host.
 
 `sink` and the two models are seams for tests that break something on purpose.
 """
@@ -19,8 +19,8 @@ from pdserve.metrics import DecodeMetrics
 from pdserve.model import LoadedModel
 from pdserve.prefill import PrefillEngine, PrefillJob
 from pdserve.sampling import Sampling
-from pdserve.transport.base import KvSink
-from pdserve.transport.tcp import TcpTransport
+from pdserve.transport.base import KvSink, Transport
+from pdserve.transport.by_scheme import TRANSPORTS
 
 GREEDY = Sampling(temperature=0.0)
 PATIENCE_S = 120.0
@@ -34,6 +34,7 @@ class Request:
     events: queue.SimpleQueue[DecodeEvent] = field(default_factory=queue.SimpleQueue)
     token_ids: list[int] = field(default_factory=list)
     finish_reason: str | None = None
+    job: PrefillJob | None = None
 
     def tokens(self) -> list[int]:
         while self.finish_reason is None:
@@ -59,20 +60,29 @@ class Pair:
         memory_bytes: int = 256 << 20,
         max_running: int = 32,
         max_waiting: int = 32,
+        transport: str | Transport = "tcp",
     ) -> None:
         decode_model = model if decode_model is None else decode_model
         self.cache = KvCache(
-            model.architecture, model.dtype, "cpu", block_tokens=block_tokens, memory_bytes=memory_bytes
+            model.architecture,
+            model.dtype,
+            "cpu",
+            block_tokens=block_tokens,
+            memory_bytes=memory_bytes,
+            shared=transport == "shm",
         )
         self.receiver = KvReceiver(self.cache)
-        self.transport = TcpTransport()
+        self.transport = TRANSPORTS[transport](None) if isinstance(transport, str) else transport
         self.metrics = DecodeMetrics()
         decode_record, prefill_record = (
-            loaded.compat_record(name=name, block_tokens=size, capacity_tokens=1 << 16, transports=("tcp",))
+            loaded.compat_record(
+                name=name, block_tokens=size, capacity_tokens=1 << 16, transports=(self.transport.name,)
+            )
             for loaded, name, size in ((decode_model, "d0", block_tokens), (model, "p0", 1))
         )
         target = self.receiver if sink is None else sink(self.receiver, self.cache)
-        self.listener = self.transport.listen("127.0.0.1", 0, decode_record, target)
+        self._listen = lambda port: self.transport.listen("127.0.0.1", port, decode_record, target)
+        self.listener = self._listen(0)
         self.decode = DecodeEngine(
             decode_model,
             self.cache,
@@ -94,16 +104,28 @@ class Pair:
         self.listener.close()
         self.decode.close()
 
+    def restart_listener(self) -> None:
+        """Decode's end of the transport goes away, and comes back at its address."""
+        self.listener.close()
+        self.listener = self._listen(int(self.listener.address.rpartition(":")[2]))
+
     def start(
-        self, prompt: list[int], max_tokens: int, sampling: Sampling = GREEDY, *, recompute: bool = False
+        self,
+        prompt: list[int],
+        max_tokens: int,
+        sampling: Sampling = GREEDY,
+        *,
+        recompute: bool = False,
+        patience_s: float = PATIENCE_S,
     ) -> Request:
         """Reserves, attaches, and (unless decode is to recompute) starts prefill."""
         request = Request(secrets.token_bytes(16))
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + patience_s
         self.decode.reserve(request.id, len(prompt), max_tokens, deadline).result(timeout=PATIENCE_S)
         self.decode.attach(request.id, Work(prompt, sampling, recompute, request.events.put))
         if not recompute:
-            self.prefill.submit(PrefillJob(request.id, prompt, sampling, self.listener.address, deadline))
+            request.job = PrefillJob(request.id, prompt, sampling, self.listener.address, deadline)
+            self.prefill.submit(request.job)
         return request
 
     def generate(

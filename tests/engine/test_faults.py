@@ -6,7 +6,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -50,14 +50,27 @@ def directory(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture(scope="module")
+def breakable(model_directory: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with Cluster(model_directory, tmp_path_factory.mktemp("breakable"), router_settings={"drain_s": 20.0}) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def standing(breakable: Cluster) -> Cluster:
+    """All three processes, whatever the test before did to them."""
+    breakable.start()
+    return breakable
+
+
 def test_a_byte_altered_in_flight_is_refused_by_name_and_the_answer_is_still_right(
     model_directory: Path, directory: Path, reference_tokens: ReferenceTokens
 ) -> None:
     expected = reference_tokens.named("length 257")
     with Cluster(model_directory, directory) as cluster:
-        (decode,) = cluster.decode
-        decode.module = "tests.engine.decode_behind_bad_link"
-        decode.arguments = ("--flip", "3000000")  # inside the body of some layer's frame
+        for node in (*cluster.prefill, *cluster.decode):
+            node.module = "tests.engine.over_fake"
+        cluster.decode[0].arguments = ("--corrupt", "8")
         cluster.start()
         answer = cluster.complete(expected.prompt, MAX_TOKENS)
         assert differs(expected, answer["choices"][0]["token_ids"]) is None
@@ -72,89 +85,82 @@ def test_a_byte_altered_in_flight_is_refused_by_name_and_the_answer_is_still_rig
 
 
 def test_prefill_killed_in_a_long_prompt_costs_neither_that_answer_nor_anyone_elses_pace(
-    model_directory: Path, directory: Path, reference_tokens: ReferenceTokens
+    standing: Cluster, reference_tokens: ReferenceTokens
 ) -> None:
     expected, bystander = reference_tokens.named("length 513"), reference_tokens.named("length 15")
-    with Cluster(model_directory, directory) as cluster:
-        cluster.start()
-        (prefill,) = cluster.prefill
-        running = Stream()
-        streaming = in_background(lambda: running.read(cluster, bystander.prompt, 400, ignore_eos=True))
-        wait_for(lambda: len(running.times) > 3)
-        asked = time.monotonic()
-        answering = in_background(lambda: cluster.complete(expected.prompt, MAX_TOKENS))
-        wait_for(lambda: bool(httpx.get(f"{prefill.url}/health", trust_env=False).json()["busy"]))
-        prefill.kill()
-        answer = answering.result(timeout=120)
-        assert isinstance(answer, dict)
-        assert time.monotonic() - asked < DEADLINE_S
-        assert differs(expected, answer["choices"][0]["token_ids"]) is None
-        assert answer["pdctl"]["path"] == "recompute"
-        streaming.result(timeout=120)
-        assert running.error is None and len(running.token_ids) == 400
-        assert running.longest_gap < LONGEST_GAP_S
-        prefill.start()
-        prefill.wait_healthy()
-        again = cluster.complete(expected.prompt, MAX_TOKENS)
-        assert again["pdctl"]["path"] == "split"
-        assert differs(expected, again["choices"][0]["token_ids"]) is None
+    (prefill,) = standing.prefill
+    running = Stream()
+    streaming = in_background(lambda: running.read(standing, bystander.prompt, 400, ignore_eos=True))
+    wait_for(lambda: len(running.times) > 3)
+    asked = time.monotonic()
+    answering = in_background(lambda: standing.complete(expected.prompt, MAX_TOKENS))
+    wait_for(lambda: bool(httpx.get(f"{prefill.url}/health", trust_env=False).json()["busy"]))
+    prefill.kill()
+    answer = answering.result(timeout=120)
+    assert isinstance(answer, dict)
+    assert time.monotonic() - asked < DEADLINE_S
+    assert differs(expected, answer["choices"][0]["token_ids"]) is None
+    assert answer["pdctl"]["path"] == "recompute"
+    streaming.result(timeout=120)
+    assert running.error is None and len(running.token_ids) == 400
+    assert running.longest_gap < LONGEST_GAP_S
+    prefill.start()
+    prefill.wait_healthy()
+    again = standing.complete(expected.prompt, MAX_TOKENS)
+    assert again["pdctl"]["path"] == "split"
+    assert differs(expected, again["choices"][0]["token_ids"]) is None
 
 
 def test_decode_killed_mid_stream_is_resumed_with_the_same_tokens(
-    model_directory: Path, directory: Path, reference_tokens: ReferenceTokens
+    standing: Cluster, reference_tokens: ReferenceTokens
 ) -> None:
     prompt = reference_tokens.named("length 100").prompt
-    sampling = {"temperature": 0.8, "seed": 3, "ignore_eos": True}
-    with Cluster(model_directory, directory, router_settings={"request_deadline_s": 60.0}) as cluster:
-        cluster.start()
-        (decode,) = cluster.decode
-        undisturbed = cluster.tokens(prompt, 60, **sampling)
-        running = Stream()
-        streaming = in_background(lambda: running.read(cluster, prompt, 60, **sampling))
-        wait_for(lambda: len(running.times) > 20)
-        decode.kill()
-        decode.start()
-        streaming.result(timeout=120)
-        assert running.error is None and running.finish_reason == "length"
-        assert running.token_ids == undisturbed
-        assert running.figures is not None and running.figures["resumed"] >= 1
-        decode.wait_healthy()
-        assert cluster.tokens(prompt, 60, **sampling) == undisturbed
+    sampling = {"temperature": 0.8, "seed": 3, "ignore_eos": True, "timeout_s": 60.0}
+    (decode,) = standing.decode
+    undisturbed = standing.tokens(prompt, 60, **sampling)
+    running = Stream()
+    streaming = in_background(lambda: running.read(standing, prompt, 60, **sampling))
+    wait_for(lambda: len(running.times) > 20)
+    decode.kill()
+    decode.start()
+    streaming.result(timeout=120)
+    assert running.error is None and running.finish_reason == "length"
+    assert running.token_ids == undisturbed
+    assert running.figures is not None and running.figures["resumed"] >= 1
+    decode.wait_healthy()
+    assert standing.tokens(prompt, 60, **sampling) == undisturbed
 
 
 def test_decode_that_stays_away_is_a_clear_error_at_the_deadline(
-    model_directory: Path, directory: Path, reference_tokens: ReferenceTokens
+    standing: Cluster, reference_tokens: ReferenceTokens
 ) -> None:
     prompt = reference_tokens.named("length 100").prompt
-    with Cluster(model_directory, directory) as cluster:
-        cluster.start()
-        (decode,) = cluster.decode
-        running = Stream()
-        streaming = in_background(lambda: running.read(cluster, prompt, 500, ignore_eos=True, timeout_s=3.0))
-        wait_for(lambda: len(running.times) > 2)
-        decode.kill()
-        killed = time.monotonic()
-        streaming.result(timeout=30)
-        assert time.monotonic() - killed < 6.0
-        assert running.error is not None and running.error["code"] == "deadline"
-        assert "unreachable" not in running.error["type"]
-        with pytest.raises(httpx.HTTPStatusError) as refused:
-            cluster.complete(prompt, 4, timeout_s=1.0)
-        assert refused.value.response.status_code == 504
-        assert decode.url in refused.value.response.json()["error"]["message"]
+    (decode,) = standing.decode
+    running = Stream()
+    streaming = in_background(lambda: running.read(standing, prompt, 500, ignore_eos=True, timeout_s=3.0))
+    wait_for(lambda: len(running.times) > 2)
+    decode.kill()
+    killed = time.monotonic()
+    streaming.result(timeout=30)
+    assert time.monotonic() - killed < 6.0
+    assert running.error is not None and running.error["code"] == "deadline"
+    assert running.error["type"] == "server_error"
+    with pytest.raises(httpx.HTTPStatusError) as refused:
+        standing.complete(prompt, 4, timeout_s=1.0)
+    assert refused.value.response.status_code == 504
+    assert decode.url in refused.value.response.json()["error"]["message"]
 
 
 def test_without_any_prefill_the_answer_is_right_and_says_how_it_came(
-    model_directory: Path, directory: Path, reference_tokens: ReferenceTokens
+    standing: Cluster, reference_tokens: ReferenceTokens
 ) -> None:
     expected = reference_tokens.named("length 63")
-    with Cluster(model_directory, directory) as cluster:
-        cluster.start()
-        cluster.prefill[0].kill()
-        answer = cluster.complete(expected.prompt, MAX_TOKENS)
-        assert differs(expected, answer["choices"][0]["token_ids"]) is None
-        assert answer["pdctl"]["path"] == "recompute" and answer["pdctl"]["kv_gb_per_s"] is None
-        assert cluster.router.metric("pdserve_recomputed_total") == 1.0
+    before = standing.router.metric("pdserve_recomputed_total")
+    standing.prefill[0].kill()
+    answer = standing.complete(expected.prompt, MAX_TOKENS)
+    assert differs(expected, answer["choices"][0]["token_ids"]) is None
+    assert answer["pdctl"]["path"] == "recompute" and answer["pdctl"]["kv_gb_per_s"] is None
+    assert standing.router.metric("pdserve_recomputed_total") == before + 1.0
 
 
 def test_a_client_that_leaves_frees_blocks_on_decode(cluster: Cluster, reference_tokens: ReferenceTokens) -> None:
@@ -176,23 +182,21 @@ def test_a_client_that_leaves_frees_blocks_on_decode(cluster: Cluster, reference
 
 
 def test_processes_end_with_code_0_when_told_to_and_finish_what_runs(
-    model_directory: Path, directory: Path, reference_tokens: ReferenceTokens
+    standing: Cluster, reference_tokens: ReferenceTokens
 ) -> None:
-    with Cluster(model_directory, directory, router_settings={"drain_s": 20.0}) as cluster:
-        cluster.start()
-        running = Stream()
-        prompt = reference_tokens.named("length 15").prompt
-        streaming = in_background(lambda: running.read(cluster, prompt, 40, ignore_eos=True))
-        wait_for(lambda: len(running.times) > 2)
-        ended = threading.Event()
-        stopping = in_background(lambda: (cluster.router.stop(), ended.set()))
-        wait_for(lambda: httpx.get(f"{cluster.router.url}/health", trust_env=False).json()["status"] == "draining")
-        assert not ended.is_set()
-        streaming.result(timeout=60)
-        assert running.error is None and len(running.token_ids) == 40
-        stopping.result(timeout=60)
-        assert [node.stop() for node in cluster.nodes if node is not cluster.router] == [0, 0]
-        assert cluster.router.process is not None and cluster.router.process.returncode == 0
+    running = Stream()
+    prompt = reference_tokens.named("length 15").prompt
+    streaming = in_background(lambda: running.read(standing, prompt, 40, ignore_eos=True))
+    wait_for(lambda: len(running.times) > 2)
+    ended = threading.Event()
+    stopping = in_background(lambda: (standing.router.stop(), ended.set()))
+    wait_for(lambda: httpx.get(f"{standing.router.url}/health", trust_env=False).json()["status"] == "draining")
+    assert not ended.is_set()
+    streaming.result(timeout=60)
+    assert running.error is None and len(running.token_ids) == 40
+    stopping.result(timeout=60)
+    assert [node.stop() for node in standing.nodes if node is not standing.router] == [0, 0]
+    assert standing.router.process is not None and standing.router.process.returncode == 0
 
 
 def test_a_port_in_use_ends_the_process_with_a_clear_line(model_directory: Path, directory: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.engine.cluster import Cluster
 from tests.engine.reference_tokens import MAX_TOKENS, ReferenceTokens, compute_reference, differs
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
 
 def test_the_kept_reference_is_what_one_process_says_today(
@@ -35,6 +35,18 @@ def test_split_processes_give_the_tokens_of_one_process(cluster: Cluster, refere
         assert figures["kv_bytes"] == len(one.prompt) * 30 * 2 * 3 * 64 * 4, figures
         parted.append(differs(one, answer["choices"][0]["token_ids"]))
     assert not any(parted), [text for text in parted if text]
+
+
+def test_prefill_that_writes_into_decodes_cache_gives_them_too(
+    model_directory: Path, reference_tokens: ReferenceTokens, tmp_path: Path
+) -> None:
+    with Cluster(model_directory, tmp_path, kv_transport="shm") as cluster:
+        cluster.start()
+        for name in ("length 1", "length 63", "length 513"):
+            one = reference_tokens.named(name)
+            answer = cluster.complete(one.prompt, MAX_TOKENS)
+            assert answer["pdctl"]["path"] == "split", cluster.decode[0].log()
+            assert differs(one, answer["choices"][0]["token_ids"]) is None
 
 
 def test_eight_requests_at_once_get_what_each_gets_alone(cluster: Cluster, reference_tokens: ReferenceTokens) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pdctl.deploy import models, plan, process
-from pdctl.deploy.local import LocalSupervisor, Snapshot, Supervisor
+from pdctl.deploy.local import LocalSupervisor, Snapshot, Supervisor, promised_ports
 from pdctl.deploy.spec import DeploymentSpec
 from pdctl.deploy.state import Record, Role, StateUnreadable
 from pdctl.errors import PdError
@@ -104,16 +104,17 @@ def _bring_up(spec: DeploymentSpec, local: Supervisor, lines: StageLines, foregr
     began = time.monotonic()
     model = models.resolve(spec.model, lines.say)
     lines.done("model", time.monotonic() - began, f"{model.name} in {model.path}")
-    record = plan.record(spec, model, devices, operator("up"))
     try:
-        local.start(record, foreground=foreground)
+        with promised_ports(spec.name) as promised:
+            record = plan.record(spec, model, devices, operator("up"), promised)
+            local.start(record, foreground=foreground)
         return _follow(local, lines, started=True)
     except KeyboardInterrupt:
         lines.say("interrupted: stopping what was started")
         _roll_back(local)
         local.forget()
         raise PdError("interrupted; what was started has been stopped", code=ExitCode.INTERRUPTED) from None
-    except PdError:
+    except (PdError, filelock.LockHeld):
         raise
     except BaseException:
         _roll_back(local)
@@ -147,6 +148,7 @@ def _require_same(spec: DeploymentSpec, devices: dict[Role, tuple[str, str]], ru
     wanted = {
         "model": spec.model and models.located(spec.model),
         "dtype": spec.dtype,
+        "security": spec.security if "security" in spec.model_fields_set else None,
         "host": spec.router.host if "host" in asked else None,
         "port": spec.router.port or None if "port" in asked else None,
         "prefill": spec.pools.prefill.kind and devices["prefill"][0],
@@ -155,6 +157,7 @@ def _require_same(spec: DeploymentSpec, devices: dict[Role, tuple[str, str]], ru
     stands = {
         "model": str(record.model),
         "dtype": record.dtype,
+        "security": record.security,
         "host": record.host,
         "port": record.port,
         "prefill": record.unit("prefill").gpu_kind,
@@ -225,7 +228,7 @@ def _failure(local: Supervisor, snapshot: Snapshot) -> PdError:
     return PdError(
         f"deployment `{local.name}` did not come up: {reason}",
         detail="\n".join([f"last lines of the {log} log:", *(f"  {line}" for line in words), *left]),
-        hint=f"`pdctl logs {log} -n 50` shows more",
+        hint=f"`pdctl logs {log} --name {local.name} -n 50` shows more",
         code=ExitCode.FAILED if left else ExitCode.PARTLY,
     )
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import httpx
 
-HEADER = "x-pdctl-control"
+from pdserve.control_auth import ControlAuth
+from pdserve.secret_file import SecretFile
 
 
 class CallFailed(Exception):
@@ -23,8 +24,8 @@ class CanaryAnswer:
 class Control:
     """One client for all units of a deployment. Proxies of the environment are never asked: the units are local."""
 
-    def __init__(self, token: str) -> None:
-        self._client = httpx.AsyncClient(headers={HEADER: token}, trust_env=False, timeout=5.0)
+    def __init__(self, secret: SecretFile) -> None:
+        self._client = httpx.AsyncClient(auth=ControlAuth(secret), trust_env=False, timeout=5.0)
 
     async def close(self) -> None:
         await self._client.aclose()

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -13,9 +14,12 @@ from pdctl.deploy import leash, logs, process, units
 from pdctl.deploy.process import ProcessId
 from pdctl.deploy.state import ROLES, Record, StateDir, StateUnreadable, Status
 from pdctl.deploy.units import STOP_GRACE_S, STOP_ORDER
+from pdctl.errors import PdError
 from pdctl.paths import state_dir
 from pdserve import filelock
 
+# Choosing takes an instant.
+_CHOOSE_WAIT_S = 15.0
 LOG_NAMES: tuple[str, ...] = (*ROLES, "supervisor", "reference")
 
 
@@ -53,7 +57,10 @@ class Supervisor(Protocol):
         ...
 
     def stop(self) -> Stopped:
-        """Stops router, prefill and decode, in this order, and looks whether anything is left. Idempotent."""
+        """Stops router, prefill and decode, in this order, and looks whether anything is left. Idempotent.
+
+        Raises PdError when something holds the deployment and cannot be named; then nothing may be removed.
+        """
         ...
 
     def forget(self) -> None:
@@ -86,7 +93,7 @@ class LocalSupervisor:
         units.write_configs(self.state, record)
         self.state.write_record(record)
         self.state.write_status(Status(since=time.time()))
-        command = [sys.executable, "-m", "pdctl.deploy.supervisor", str(self.state.root)]
+        command = [sys.executable, *self._daemon_words()]
         tied = leash.die_with_parent() if foreground and sys.platform == "linux" else None
         descriptor = logs.open_to_append(self.state.log("supervisor"))
         try:
@@ -113,10 +120,9 @@ class LocalSupervisor:
         try:
             snapshot = self.snapshot()
         except StateUnreadable:
-            # Then nothing names the processes; the lock's holder does.
-            return Stopped([], [])
+            return self._stop_unrecorded()
         if snapshot is None:
-            return Stopped([], [])
+            return self._stop_unrecorded()
         status = snapshot.status
         named = {role: unit.process for role, unit in status.units.items() if unit.process} if status else {}
         alive: list[tuple[str, ProcessId]] = [
@@ -143,6 +149,30 @@ class LocalSupervisor:
     def follow(self, ends: Mapping[str, int]) -> Iterator[tuple[str, str]]:
         return logs.follow({name: self.state.log(name) for name in ends}, ends)
 
+    def _stop_unrecorded(self) -> Stopped:
+        """Without the documents: command lines name this directory, and the supervisor's lock names the run."""
+        found: list[tuple[str, ProcessId]] = [
+            (role, each) for role in STOP_ORDER for each in process.ending_in(units.command(self.state, role)[1:])
+        ]
+        daemons = process.ending_in(self._daemon_words())
+        found += [("supervisor", each) for each in daemons]
+        # As in `stop`: it ends its units in order, and what it leaves carries the run's mark.
+        process.end(daemons, grace_s=len(STOP_ORDER) * STOP_GRACE_S + 5.0)
+        named = [each for _, each in found]
+        run = self.state.run_of_lock()
+        found += [("process", each) for each in (process.carrying(run) if run else []) if each not in named]
+        left = process.end([each for _, each in found], grace_s=STOP_GRACE_S)
+        if not left and filelock.is_held(self.state.supervisor_lock):
+            raise PdError(
+                f"deployment `{self.name}` is not down: its state cannot be read, and something still keeps it",
+                detail=f"{self.state.supervisor_lock} is locked; nothing was removed",
+                hint=f"`fuser -v {self.state.supervisor_lock}` names the process; end it, then try again",
+            )
+        return Stopped([f"{role} pid {each.pid}" for role, each in found if each not in left], left)
+
+    def _daemon_words(self) -> list[str]:
+        return ["-m", "pdctl.deploy.supervisor", str(self.state.root)]
+
     def _supervised(self) -> bool:
         if self._daemon is not None and self._daemon.poll() is None:
             return True
@@ -153,3 +183,19 @@ def deployments() -> list[Path]:
     """State directories of every deployment of this user, by name."""
     root = state_dir() / "deployments"
     return sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
+
+
+@contextmanager
+def promised_ports(but: str) -> Iterator[set[int]]:
+    """Ports in the records of this user's other deployments, bound yet or not.
+
+    While it is open no other `up` may choose: write the record before it closes. Raises filelock.LockHeld.
+    """
+    root = state_dir() / "deployments"
+    with filelock.hold(root / "ports.lock", f"pid {os.getpid()}", wait_s=_CHOOSE_WAIT_S):
+        promised: set[int] = set()
+        for path in deployments():
+            with suppress(StateUnreadable, ValueError):
+                if path.name != but and (record := StateDir(path).record()) is not None:
+                    promised |= record.ports
+        yield promised

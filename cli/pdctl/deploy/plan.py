@@ -3,6 +3,7 @@
 import os
 import secrets
 import time
+from collections.abc import Collection
 
 from pdctl.deploy import kinds, ports
 from pdctl.deploy.models import ServedModel
@@ -25,10 +26,19 @@ def devices(spec: DeploymentSpec) -> dict[Role, tuple[str, str]]:
     }
 
 
-def record(spec: DeploymentSpec, model: ServedModel, devices: dict[Role, tuple[str, str]], by: str) -> Record:
-    """The deployment with nothing left open. by: who asks for it. Raises PdError when a port cannot be had."""
+def record(
+    spec: DeploymentSpec,
+    model: ServedModel,
+    devices: dict[Role, tuple[str, str]],
+    by: str,
+    promised: Collection[int] = (),
+) -> Record:
+    """The deployment with nothing left open. by: who asks for it. promised: ports of other deployments.
+
+    Raises PdError when a port cannot be had.
+    """
     host, port = spec.router.host, spec.router.port
-    free = ports.free_ports(_LOOPBACK, 4)
+    free = ports.free_ports(_LOOPBACK, 4, promised)
     if port == 0:
         port = free[3]
     ports.require_free(host, port)
@@ -53,6 +63,7 @@ def record(spec: DeploymentSpec, model: ServedModel, devices: dict[Role, tuple[s
         model=model.path,
         model_name=model.name,
         dtype=spec.dtype or ("float32" if on_cpu else "bfloat16"),
+        security=spec.security,
         host=host,
         port=port,
         kv_port=free[2],

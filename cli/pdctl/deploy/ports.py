@@ -1,7 +1,9 @@
 """TCP ports: free ones to use, and who holds a busy one."""
 
 import errno
+import secrets
 import socket
+from collections.abc import Collection
 
 import psutil
 
@@ -32,11 +34,17 @@ def require_free(host: str, port: int) -> None:
     )
 
 
-def free_ports(host: str, count: int) -> list[int]:
-    """`count` ports of `host` that can be bound now. Raises PdError when there are not that many."""
+def free_ports(host: str, count: int, promised: Collection[int] = ()) -> list[int]:
+    """`count` ports of `host` that can be bound now and are not promised to another deployment.
+
+    The search begins anywhere, so that two users who look at the same time seldom find the same.
+    Raises PdError when there are not that many.
+    """
     found: list[int] = []
-    for port in range(_FIRST, _LAST):
-        if _why_not(host, port) is None:
+    begin = secrets.randbelow(_LAST - _FIRST)
+    for step in range(_LAST - _FIRST):
+        port = _FIRST + (begin + step) % (_LAST - _FIRST)
+        if port not in promised and _why_not(host, port) is None:
             found.append(port)
             if len(found) == count:
                 return found

@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import psutil
@@ -62,6 +62,19 @@ def carrying(run: str) -> list[ProcessId]:
         except (psutil.Error, OSError):
             continue
         if mine and (identity := identify(process.pid)) is not None:
+            found.append(identity)
+    return found
+
+
+def ending_in(words: Sequence[str]) -> list[ProcessId]:
+    """Every process whose command line ends in these words."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            meant = process.pid != os.getpid() and process.cmdline()[-len(words) :] == list(words)
+        except (psutil.Error, OSError):
+            continue
+        if meant and (identity := identify(process.pid)) is not None:
             found.append(identity)
     return found
 

@@ -46,6 +46,7 @@ class DeploymentSpec(_Strict):
     dtype: DType | None = None
     engine: Literal["torch"] = "torch"
     transport: Literal["tcp"] = "tcp"
+    security: Literal["authenticated", "encrypted"] = "authenticated"
     pools: Pools = Pools()
     router: RouterSpec = RouterSpec()
     restart: RestartPolicy = RestartPolicy()

@@ -6,8 +6,9 @@ deployments/NAME/
     record.json     what was asked for, written once by `up`
     status.json     what is the case, written by the supervisor, replaced as a whole at every change
     config/         one file a unit, 0600
-    secret          32 random bytes in hex, 0600: the units know each other by it
+    secret          0600: the units know each other by it (pdserve.secret_file says its form)
     logs/           one file a unit and its predecessors, bounded
+deployments/ports.lock  held by `up` from choosing ports until they stand in a record
 """
 
 import json
@@ -54,6 +55,7 @@ class Record(_Document):
     model: Path
     model_name: str
     dtype: str
+    security: Literal["authenticated", "encrypted"] = "authenticated"
     host: str
     port: int
     kv_port: int
@@ -65,6 +67,10 @@ class Record(_Document):
 
     def unit(self, role: Role) -> UnitRecord:
         return next(unit for unit in self.units if unit.role == role)
+
+    @property
+    def ports(self) -> set[int]:
+        return {self.port, self.kv_port, *(int(unit.url.rpartition(":")[2]) for unit in self.units)}
 
     @property
     def endpoint(self) -> str:
@@ -159,6 +165,14 @@ class StateDir:
         """None before the supervisor's first word. Raises StateUnreadable."""
         return _load(self.root / "status.json", Status)
 
+    def run_of_lock(self) -> str | None:
+        """The run that the supervisor wrote into its lock, whether it lives or not; None when there is none."""
+        try:
+            said = self.supervisor_lock.read_bytes()[:1024].decode(errors="replace").split()
+        except OSError:
+            return None
+        return said[1] if len(said) == 2 and said[0] == "run" else None
+
     def forget(self) -> None:
         """Removes the run state. The logs stay (a post-mortem needs them), and the lock files (see filelock)."""
         for path in (self.root / "record.json", self.root / "status.json", self.secret):
@@ -170,9 +184,13 @@ def write_private(path: Path, text: str) -> None:
     """Replaces the file as a whole: a reader sees the old text or the new, never a part. Mode 0600 from the start."""
     scratch = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-    scratch.replace(path)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+        scratch.replace(path)
+    except OSError:
+        scratch.unlink(missing_ok=True)
+        raise
 
 
 def _load(path: Path, kind: type[_D]) -> _D | None:

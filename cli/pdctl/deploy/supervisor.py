@@ -23,6 +23,7 @@ from pdctl.deploy.state import ROLES, Record, Role, StateDir
 from pdctl.deploy.unit import Unit
 from pdctl.deploy.watch import Watch
 from pdserve import filelock
+from pdserve.secret_file import SecretFile
 
 _ANSWER_WITHIN_S = 60.0
 
@@ -95,7 +96,7 @@ def _failure(work: "asyncio.Task[None]") -> str:
 
 
 async def _main(state: StateDir, record: Record) -> int:
-    control = Control(state.secret.read_text(encoding="utf-8").strip())
+    control = Control(SecretFile(state.secret))
     supervisor = Supervisor(state, record, control)
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGTERM, signal.SIGINT):

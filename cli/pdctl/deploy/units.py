@@ -59,7 +59,8 @@ def _config(state: StateDir, record: Record, role: Role) -> dict[str, Any]:
             "device": "cuda" if unit.device.startswith("cuda") else "cpu",
             "threads": unit.threads,
         },
-        "control_token_file": state.secret,
+        "secret_file": state.secret,
+        "security": record.security,
         "drain_s": DRAIN_S,
     }
     if role == "prefill":

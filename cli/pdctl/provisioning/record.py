@@ -4,7 +4,7 @@ run.json        id, command, options, begin and end, exit code; `state: running`
 events.jsonl    Ansible's events, one a line
 hosts/NAME.json the result of one host
 summary.json    the document that `-o json` prints
-inventory/      the inventory as it was, with the policy, group_vars and host_vars beside it
+inventory/      the inventory as it was, with the policy, group_vars and host_vars beside it (regular files only)
 ansible.log     what Ansible printed
 """
 
@@ -12,7 +12,6 @@ import getpass
 import json
 import os
 import secrets
-import shutil
 import socket
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -21,6 +20,7 @@ from typing import IO, Any
 from urllib.parse import quote
 
 from pdctl.paths import state_dir
+from pdctl.provisioning.inventory_copy import copy_regular
 
 _BESIDE = ("policy.yml", "group_vars", "host_vars")
 
@@ -50,14 +50,14 @@ class RunRecord:
         self._write_about("running", None)
 
     def keep_inventory(self, source: Path) -> None:
+        """Regular files only, bounded; `inventory/NOT-COPIED.txt` names what was left out and why."""
         target = self.folder / "inventory"
         target.mkdir(mode=0o700)
         beside = source if source.is_dir() else source.parent
-        for path in (source, *(beside / name for name in _BESIDE)):
-            if path.is_dir():
-                shutil.copytree(path, target / path.name, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".git"))
-            elif path.is_file():
-                _write(target / path.name, path.read_bytes())
+        wanted = [source] if source.is_dir() else [source, *(beside / name for name in _BESIDE)]
+        left_out = copy_regular([path for path in wanted if os.path.lexists(path)], target)
+        if left_out:
+            _write(target / "NOT-COPIED.txt", "".join(f"{line}\n" for line in left_out).encode(errors="replace"))
 
     def event(self, event: Mapping[str, Any]) -> None:
         self._events.write(json.dumps(event, ensure_ascii=False) + "\n")

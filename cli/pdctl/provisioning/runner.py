@@ -174,6 +174,7 @@ def _flags(options: Options) -> str:
 def _extra_vars(given: tuple[str, ...]) -> dict[str, Any]:
     """One mapping from `key=value ...`, JSON, YAML and `@file`; later ones win. It never goes into argv."""
     import yaml
+    from ansible.errors import AnsibleError
     from ansible.parsing.splitter import parse_kv
 
     merged: dict[str, Any] = {}
@@ -185,8 +186,13 @@ def _extra_vars(given: tuple[str, ...]) -> dict[str, Any]:
                 loaded = yaml.safe_load(text)
             else:
                 loaded = {str(key): str(value) for key, value in parse_kv(text).items()}
-        except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
-            raise UsageError(f"cannot read `-e {shown(text)}`", detail=_why(error)) from error
+        except AnsibleError:
+            # Its text quotes the value.
+            raise UsageError(
+                f"cannot read `-e {shown(text)}`", detail="a quote in it is not closed, or a jinja2 block"
+            ) from None
+        except (OSError, yaml.YAMLError, ValueError) as error:
+            raise UsageError(f"cannot read `-e {shown(text)}`", detail=_why(error)) from None
         if not isinstance(loaded, dict) or not loaded or "_raw_params" in loaded:
             raise UsageError(
                 f"`-e {shown(text)}` names no variable", hint="`-e key=value`, `-e '{\"key\": 1}'` or `-e @file.yml`"

@@ -1,6 +1,8 @@
 """A node over SSH: one connection, one exec, the script on stdin. Host keys are strict unless the user's own
 configuration says otherwise."""
 
+import logging
+import socket
 import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
@@ -10,7 +12,7 @@ from pdctl.reach.ssh_auth import strategy
 from pdctl.reach.ssh_target import SshTarget
 
 if TYPE_CHECKING:
-    from paramiko import Channel, SSHClient
+    from paramiko import Channel, SSHClient, SSHException
 
 _CHUNK = 1 << 16
 
@@ -19,6 +21,8 @@ def run_ssh(node: str, target: SshTarget, script: str, *, connect_s: float, dead
     """connect_s: for each TCP connect, banner and authentication. deadline_s: for everything."""
     import paramiko
 
+    # It prints tracebacks of its own threads; what they mean is in the outcome.
+    logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)
     end = time.monotonic() + deadline_s
     received: list[bytes] = []
     where = f"{target.host} port {target.port}"
@@ -41,9 +45,9 @@ def run_ssh(node: str, target: SshTarget, script: str, *, connect_s: float, dead
     except TimeoutError:
         return Unreached(node, f"{where}: no answer within {connect_s:g} s", _text(received))
     except paramiko.SSHException as error:
-        return Unreached(node, f"{where}: {_line(error)}", _text(received))
+        return Unreached(node, f"{where}: {_unspoken(error, connect_s)}", _text(received))
     except OSError as error:
-        return Unreached(node, f"{where}: {_line(error)}", _text(received))
+        return Unreached(node, f"{where}: {(error.strerror or _line(error)).lower()}", _text(received))
     if status != 0 and not received:
         return Unreached(node, f"`sh` ended with status {status} and printed nothing")
     return Reached(node, _text(received))
@@ -86,16 +90,22 @@ def _open(hop: SshTarget, connect_s: float, through: "Channel | None") -> "SSHCl
             hop.host,
             port=hop.port,
             username=hop.user,
-            timeout=connect_s,
+            # Of banner and key exchange together: the banner's own limit has to pass first, or its reason is lost.
+            timeout=connect_s + 1.0,
             banner_timeout=connect_s,
             auth_timeout=connect_s,
             channel_timeout=connect_s,
-            sock=through,
+            # paramiko's own connect hides the system's reason.
+            sock=through or socket.create_connection((hop.host, hop.port), timeout=connect_s),
             auth_strategy=strategy(hop, unusable),
         )
     except paramiko.AuthenticationException:
         why = "; ".join(unusable) or "the node takes none of the keys, nor a password"
+        client.close()
         raise paramiko.AuthenticationException(f"as `{hop.user}` at {hop.host}: {why}") from None
+    except BaseException:
+        client.close()
+        raise
     return client
 
 
@@ -124,6 +134,17 @@ def _exec(channel: "Channel", script: str, received: list[bytes], end: float) ->
     except TimeoutError:
         raise _Late from None
     return channel.recv_exit_status()
+
+
+def _unspoken(error: "SSHException", connect_s: float) -> str:
+    """Why no SSH session came about, where paramiko's own words do not say it."""
+    said = _line(error)
+    if said.startswith("Error reading SSH protocol banner"):
+        silent = isinstance(error.__context__, TimeoutError)
+        return f"no SSH banner within {connect_s:g} s" if silent else "it closed the connection without an SSH banner"
+    if said == "No existing session":
+        return f"no SSH key exchange within {connect_s + 1.0:g} s"
+    return said
 
 
 def _line(error: Exception) -> str:

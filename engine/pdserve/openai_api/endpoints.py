@@ -36,7 +36,7 @@ _SSE_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 
 @dataclass
 class OpenAiApi:
-    """vocabulary, context: the model's, in tokens."""
+    """vocabulary, context: the model's, in tokens. in_reading: requests whose body is not whole yet."""
 
     config: RouterConfig
     tokenizer: Tokenizer
@@ -46,6 +46,7 @@ class OpenAiApi:
     vocabulary: int
     context: int
     in_work: int = 0
+    in_reading: int = 0
     draining: bool = False
     started: int = field(default_factory=lambda: int(time.time()))
 
@@ -82,12 +83,15 @@ class OpenAiApi:
 
     async def _parameters(self, request: Request, kind: type[Kind]) -> Kind:
         self._check_open()
+        self.in_reading += 1
         try:
             body = await read_body(request, self.config.max_body_bytes)
         except BodyTooLarge as error:
             raise ApiError(413, str(error), code="body_too_large") from None
         except BodyTooSlow as error:
             raise ApiError(408, str(error), code="body_too_slow") from None
+        finally:
+            self.in_reading -= 1
         asked = parse(body, kind)
         if asked.model != self.config.model.name:
             message = f"the model `{asked.model}` does not exist here; this router serves `{self.config.model.name}`"
@@ -99,8 +103,9 @@ class OpenAiApi:
             raise ApiError(503, "this router is draining", code="not_ready")
         if not self.gate.is_open:
             raise ApiError(503, self.gate.reason, code="not_ready")
-        if self.in_work >= self.config.max_requests:
-            raise ApiError(503, f"{self.in_work} requests are in work already", code="busy")
+        taken = self.in_work + self.in_reading
+        if taken >= self.config.max_requests:
+            raise ApiError(503, f"{taken} requests are in work or being read already", code="busy")
 
     def _shape(self, kind: type[Shape], prefix: str, asked: Parameters) -> Shape:
         return kind(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 from pydantic_core import from_json
 
 from pdserve.openai_api.errors import ApiError, invalid, unsupported
@@ -86,7 +86,7 @@ class CompletionParameters(Parameters):
     @field_validator("prompt", mode="before")
     @classmethod
     def _only_one(cls, value: Any) -> Any:
-        if isinstance(value, list) and value and not isinstance(value[0], int):
+        if isinstance(value, list) and value and all(isinstance(item, str | list) for item in value):
             if len(value) > 1:
                 raise ValueError("one prompt a request; send several requests")
             return value[0]
@@ -99,11 +99,11 @@ class TextPart(_Parameters):
 
 
 class Message(_Parameters):
-    """content: text, or a list of text parts, which are joined."""
+    """content: text, or a list of text parts, which are joined. name: null only; chat templates have no place for it."""
 
     role: Literal["system", "developer", "user", "assistant"]
     content: str | list[TextPart]
-    name: str | None = None
+    name: None = None
 
     @property
     def text(self) -> str:
@@ -113,6 +113,14 @@ class Message(_Parameters):
 class ChatParameters(Parameters):
     messages: list[Message] = Field(min_length=1)
     max_completion_tokens: int | None = Field(default=None, ge=1)
+
+    @field_validator("max_completion_tokens")
+    @classmethod
+    def _one_limit(cls, value: int | None, info: ValidationInfo) -> int | None:
+        """`max_tokens` is the older name of the same limit."""
+        if value is not None and info.data.get("max_tokens") not in (None, value):
+            raise ValueError("differs from `max_tokens`, which limits the same; send one of them")
+        return value
 
     @property
     def answer_tokens(self) -> int | None:
@@ -137,14 +145,38 @@ def parse(body: bytes, kind: type[Kind]) -> Kind:
     try:
         return kind.model_validate(given)
     except ValidationError as error:
-        raise _named(error) from None
+        raise _named(error, given) from None
 
 
-def _named(error: ValidationError) -> ApiError:
-    first = error.errors(include_url=False, include_input=False)[0]
-    param = ".".join(str(part) for part in first["loc"]) or None
+def _named(error: ValidationError, given: dict[str, Any]) -> ApiError:
+    """About the form that fits furthest, where a parameter may have several: its errors lie deepest."""
+    errors = error.errors(include_url=False, include_input=False, include_context=False)
+    rivals = [one for one in errors if one["loc"][:1] == errors[0]["loc"][:1]]
+    first = max(rivals, key=lambda one: len(_written(one["loc"], given)))
+    path = _written(first["loc"], given)
+    if first["type"] == "missing":
+        missing = ".".join([*path, str(first["loc"][-1])])
+        return ApiError(400, f"`{missing}`: is required", code="missing_required_parameter", param=missing)
+    param = ".".join(path) or None
     if first["type"] == "extra_forbidden":
         return unsupported(param or "body", "is not a parameter of this call")
-    if first["type"] == "missing":
-        return ApiError(400, f"`{param}`: is required", code="missing_required_parameter", param=param)
-    return invalid(param, str(first["msg"]))
+    if first["type"] == "none_required":
+        return unsupported(param or "body", "is not supported")
+    said = dict.fromkeys(str(one["msg"]) for one in rivals if _written(one["loc"], given) == path)
+    return invalid(param, "; or: ".join(said))
+
+
+def _written(loc: tuple[int | str, ...], body: dict[str, Any]) -> list[str]:
+    """The path in the client's own body: pydantic's also names the forms that it tried."""
+    path = []
+    place: Any = body
+    for part in loc:
+        match place, part:
+            case dict(), str() if part in place:
+                place = place[part]
+            case list(), int() if part < len(place):
+                place = place[part]
+            case _:
+                continue
+        path.append(str(part))
+    return path

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from enum import StrEnum
@@ -21,6 +21,13 @@ from pdserve.sampling import Sampling
 
 # Prefill says that the transfer failed: decode, if it is alive, will say so too and is the one to ask why.
 _SECOND_OPINION_SECONDS = 0.5
+# A prefill that computes answers beside it; one that is stopped does not. It is asked after a share of what is left of the
+# deadline and has as much to answer, so that a recompute always has most of it; not so little that load looks like death.
+_PROBE_SHARE = 1 / 6
+_PROBE_AT_LEAST_SECONDS = 1.0
+
+# The code of a prefill that holds its connections and says nothing.
+SILENT = "silent"
 
 
 class Blame(StrEnum):
@@ -58,7 +65,10 @@ _FINAL = ("bad_request", "too_long")
 
 @dataclass
 class Attempt:
-    """prefill None: decode computes the prompt itself. transfer: filled when prefill has reported."""
+    """prefill None: decode computes the prompt itself. reserved: called when decode has taken the request.
+
+    transfer: filled when prefill has reported.
+    """
 
     peers: Peers
     decode: PoolMember
@@ -66,6 +76,7 @@ class Attempt:
     token_ids: list[int]
     max_tokens: int
     sampling: Sampling
+    reserved: Callable[[], None]
     transfer: PrefillFigures | None = None
 
     def __post_init__(self) -> None:
@@ -80,6 +91,7 @@ class Attempt:
         """
         with self.decode.working():
             ticket = await self._reserve(expires)
+            self.reserved()
             legs = [asyncio.create_task(self._generate())]
             if self.prefill is not None:
                 legs.append(asyncio.create_task(self._prefill(self.prefill, ticket, expires)))
@@ -149,10 +161,22 @@ class Attempt:
             deadline_s=_left(expires),
         )
         with prefill.working():
+            watching = asyncio.create_task(self._watch(prefill.url, _left(expires)))
             try:
                 self._news.put_nowait(await self.peers.prefill(prefill.url, call))
             except PeerError as error:
                 self._news.put_nowait(_PrefillFailed(error))
+            finally:
+                watching.cancel()
+
+    async def _watch(self, url: str, left_s: float) -> None:
+        seconds = max(_PROBE_AT_LEAST_SECONDS, left_s * _PROBE_SHARE)
+        while True:
+            await asyncio.sleep(seconds)
+            if await self.peers.silent(url, seconds):
+                reason = f"{url}: is there but has said nothing for {seconds:.1f} s"
+                self._news.put_nowait(_PrefillFailed(PeerError(SILENT, reason)))
+                return
 
     async def _judge(self) -> AsyncGenerator[StreamEvent, None]:
         begun = False

@@ -6,14 +6,14 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pdserve.logs import log
 from pdserve.metrics import RouterMetrics
-from pdserve.router.attempt import Attempt, AttemptFailed, Blame
+from pdserve.router.attempt import SILENT, Attempt, AttemptFailed, Blame
 from pdserve.router.figures import RequestFigures
-from pdserve.router.peers import Peers, StreamedTokens, StreamEnd
+from pdserve.router.peers import Peers, StreamEnd
 from pdserve.router.pool import Pool, PoolMember
 from pdserve.sampling import Sampling
 
@@ -21,6 +21,8 @@ from pdserve.sampling import Sampling
 _RETRY_SECONDS = 0.2
 # A peer that answers and fails again and again will not get better inside one request.
 _MAX_ANSWERED_FAILURES = 4
+# What a look at a peer's health may cost a request that has another way to go.
+_LOOK_SECONDS = 0.5
 
 
 class GenerationFailed(Exception):
@@ -45,7 +47,7 @@ class Ask:
 
 @dataclass(frozen=True)
 class Fleet:
-    """What every generation needs of the router. eos_ids: of the model."""
+    """What every generation needs of the router. eos_ids: of the model. live: those under way."""
 
     prefill: Pool
     decode: Pool
@@ -53,42 +55,79 @@ class Fleet:
     metrics: RouterMetrics
     layers: int
     eos_ids: frozenset[int]
+    live: set[Generation] = field(default_factory=set)
+
+    def stop(self) -> None:
+        """The router ends: every generation under way fails with `shutting_down`, now."""
+        for generation in self.live:
+            generation.stop()
 
 
 class Generation:
     """Iterate `tokens`; then `finish_reason` is set. Leaving early (aclose, cancel) aborts both legs."""
 
-    _STATUS: ClassVar[dict[str, int]] = {"busy": 503, "not_ready": 503, "unreachable": 503, "deadline": 504}
+    _STATUS: ClassVar[dict[str, int]] = {
+        "busy": 503,
+        "not_ready": 503,
+        "unreachable": 503,
+        "deadline": 504,
+        SILENT: 504,
+    }
 
     def __init__(self, ask: Ask, fleet: Fleet) -> None:
         self._ask = ask
         self._fleet = fleet
         self._excluded: set[PoolMember] = set()
+        self._gone: set[PoolMember] = set()  # excluded because they did not answer: they may come back
         self._answered_failures = 0
         self._answer: list[int] = []
         self._last_reason = ""
         self.finish_reason = "length"
         self.figures = RequestFigures(len(ask.prompt), fleet.layers)
         self._expires = self.figures.arrived + ask.patience_s
+        self._stopped = False
+        self._waiting: asyncio.Timeout | None = None
+
+    def stop(self) -> None:
+        """`tokens` fails with `shutting_down` in place of its next token."""
+        self._stopped = True
+        if self._waiting is not None and not self._waiting.expired():
+            self._waiting.reschedule(asyncio.get_running_loop().time())
 
     async def tokens(self) -> AsyncGenerator[int, None]:
         """Raises GenerationFailed."""
+        self._fleet.live.add(self)
+        try:
+            async with aclosing(self._tokens()) as tokens:
+                async for token in tokens:
+                    yield token
+        finally:
+            self._fleet.live.discard(self)
+
+    async def _tokens(self) -> AsyncGenerator[int, None]:
         last: AttemptFailed | None = None
         while not self._complete():
-            attempt = self._next_attempt()
+            self._check_not_stopped()
+            attempt = await self._next_attempt()
             try:
                 async with aclosing(self._within_deadline(attempt)) as stream:
                     async for token in stream:
                         yield token
                 return
             except TimeoutError:
+                self._check_not_stopped()
                 why = f"; the last failure: {last}" if last else ""
                 message = f"no token for {self._ask.patience_s:g} s (waiting for {self._waiting_for(attempt)}){why}"
                 raise GenerationFailed(504, "deadline", message) from None
             except AttemptFailed as failure:
                 last = failure
                 self._learn(attempt, failure)
+                await self._look_for_silence(attempt, failure)
                 await self._pause(failure)
+
+    def _check_not_stopped(self) -> None:
+        if self._stopped:
+            raise GenerationFailed(503, "shutting_down", "this router is shutting down; send the request again")
 
     def _complete(self) -> bool:
         """A stream may break between its last token and the line that says why it was the last."""
@@ -97,16 +136,15 @@ class Generation:
             return True
         return len(self._answer) >= self._ask.max_tokens
 
-    def _next_attempt(self) -> Attempt:
+    async def _next_attempt(self) -> Attempt:
         ask, fleet = self._ask, self._fleet
         if ask.only is not None:
             prefill, decode = ask.only
         else:
             chosen = fleet.decode.pick()
             assert chosen is not None  # a pool has at least one peer
-            decode, prefill = chosen, fleet.prefill.pick(self._excluded)  # type: ignore[assignment]
+            decode, prefill = chosen, await self._choose_prefill()  # type: ignore[assignment]
         figures = self.figures
-        figures.attempts += 1
         figures.path = "recompute" if prefill is None else "split"
         figures.prefill = None if prefill is None else prefill.name
         figures.decode, figures.transfer = decode.name, None
@@ -117,23 +155,49 @@ class Generation:
             token_ids=ask.prompt + self._answer,
             max_tokens=ask.max_tokens - len(self._answer),
             sampling=ask.sampling,
+            reserved=self._count,
         )
+
+    async def _choose_prefill(self) -> PoolMember | None:
+        """None: recompute. A prefill that has come back is better, once: one that keeps dying would take all the time."""
+        pool = self._fleet.prefill
+        silent = {member for member in pool.members if member.silent}
+        chosen = pool.pick(self._excluded | silent)
+        if chosen is None:
+            for member in self._gone - silent:
+                self._gone.discard(member)
+                if await self._fleet.peers.ready(member.url, _LOOK_SECONDS):
+                    return member
+        return chosen
 
     async def _within_deadline(self, attempt: Attempt) -> AsyncGenerator[int, None]:
         """Raises TimeoutError when the next token does not come in time."""
+        begun = False
         async with aclosing(attempt.events(self._expires)) as events:
             while True:
-                async with asyncio.timeout(max(0.0, self._expires - time.monotonic())):
-                    event = await anext(events)
+                self._check_not_stopped()
+                try:
+                    async with asyncio.timeout(max(0.0, self._expires - time.monotonic())) as self._waiting:
+                        event = await anext(events)
+                finally:
+                    self._waiting = None
                 if isinstance(event, StreamEnd):
                     self.finish_reason = event.finish_reason
                     break
+                if self._answer and not begun:
+                    self.figures.resumed += 1
+                    self._fleet.metrics.resumed.inc()
+                begun = True
                 for token in event.token_ids:
-                    self._note(event, token)
+                    self._note(token)
                     yield token
         self.figures.transfer = attempt.transfer
 
-    def _note(self, event: StreamedTokens, token: int) -> None:
+    def _count(self) -> None:
+        """Looking whether decode is back is no attempt: one begins when decode has taken the request."""
+        self.figures.attempts += 1
+
+    def _note(self, token: int) -> None:
         now = time.monotonic()
         metrics, times = self._fleet.metrics, self.figures.token_times
         if times:
@@ -169,13 +233,22 @@ class Generation:
             raise GenerationFailed(self._STATUS.get(failure.code, 502), failure.code, str(failure))
         if failure.blame is Blame.DECODE:
             attempt.decode.failed(str(failure))
-            if attempt.max_tokens < self._ask.max_tokens or self._answer:
-                self._excluded.clear()
-                self.figures.resumed += 1
-                self._fleet.metrics.resumed.inc()
+            self._excluded.clear()  # whatever prefill reported, it may have been decode's going
         elif attempt.prefill is not None:
             attempt.prefill.failed(str(failure))
+            if failure.code == "unreachable" and attempt.prefill not in self._excluded:
+                self._gone.add(attempt.prefill)
             self._excluded.add(attempt.prefill)
+
+    async def _look_for_silence(self, attempt: Attempt, failure: AttemptFailed) -> None:
+        """Decode may notice before the router that nothing comes: the next request must not wait for that again."""
+        prefill = attempt.prefill
+        if failure.blame is not Blame.PREFILL or prefill is None:
+            return
+        if failure.code == SILENT or (
+            failure.code == "transfer_failed" and await self._fleet.peers.silent(prefill.url, _LOOK_SECONDS)
+        ):
+            prefill.fell_silent(str(failure))
 
     async def _pause(self, failure: AttemptFailed) -> None:
         """When no decode peer has answered of late. Raises GenerationFailed when the deadline passes first."""

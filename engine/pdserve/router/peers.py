@@ -5,9 +5,10 @@ Every failure becomes a PeerError that says whether the peer was reached.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
@@ -44,12 +45,12 @@ StreamEvent: TypeAlias = StreamedTokens | StreamEnd
 
 
 class Peers:
-    """One HTTP client for all peers. headers: what opens their control gate."""
+    """One HTTP client for all peers. auth: what opens their control gate."""
 
-    def __init__(self, headers: Mapping[str, str]) -> None:
+    def __init__(self, auth: httpx.Auth) -> None:
         # The caller bounds every call by the request's deadline; proxies have no business between these processes.
         self._http = httpx.AsyncClient(
-            headers=dict(headers),
+            auth=auth,
             timeout=httpx.Timeout(None, connect=_CONNECT_SECONDS),
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=64),
             trust_env=False,
@@ -57,6 +58,23 @@ class Peers:
 
     async def close(self) -> None:
         await self._http.aclose()
+
+    async def silent(self, url: str, seconds: float) -> bool:
+        """Whether the peer says nothing for so long, as a stopped process does. One that refuses is not silent: it is gone."""
+        return await self._health(url, seconds) == "silent"
+
+    async def ready(self, url: str, seconds: float) -> bool:
+        return await self._health(url, seconds) == 200
+
+    async def _health(self, url: str, seconds: float) -> int | str:
+        try:
+            async with asyncio.timeout(seconds):
+                response = await self._http.get(f"{url}/health")
+        except (TimeoutError, httpx.TimeoutException):
+            return "silent"
+        except httpx.HTTPError:
+            return "gone"
+        return response.status_code
 
     async def reserve(self, url: str, call: ReserveCall) -> Ticket:
         answer = await self._post(f"{url}/v1/reserve", call)

@@ -11,21 +11,33 @@ from pdserve.config import Peer
 
 # How long a peer that did not answer is passed over while another one is there.
 _COOL_SECONDS = 1.0
+# How long one that took a connection and said nothing is left alone altogether: each try of it costs a request a share
+# of its deadline, where one that refuses costs nothing.
+_SILENT_SECONDS = 10.0
 
 
 @dataclass(eq=False)
 class PoolMember:
-    """in_flight: this router's requests in work there. cool_until: `time.monotonic()` seconds."""
+    """in_flight: this router's requests in work there. cool_until, silent_until: `time.monotonic()` seconds."""
 
     name: str
     url: str
     in_flight: int = 0
     cool_until: float = 0.0
+    silent_until: float = 0.0
     last_error: str | None = None
 
     @property
     def cooling(self) -> bool:
         return self.cool_until > time.monotonic()
+
+    @property
+    def silent(self) -> bool:
+        return self.silent_until > time.monotonic()
+
+    def fell_silent(self, reason: str) -> None:
+        self.silent_until = time.monotonic() + _SILENT_SECONDS
+        self.last_error = reason
 
     def failed(self, reason: str) -> None:
         self.cool_until = time.monotonic() + _COOL_SECONDS
@@ -50,6 +62,6 @@ class Pool:
         return next((member for member in self.members if member.name == name), None)
 
     def pick(self, excluded: Collection[PoolMember] = ()) -> PoolMember | None:
-        """The least busy of those that answered last; one that did not only when no other is left."""
+        """The least busy of those that answered last; one that did not only when no other is left, a silent one last."""
         candidates = [member for member in self.members if member not in excluded]
-        return min(candidates, key=lambda member: (member.cooling, member.in_flight), default=None)
+        return min(candidates, key=lambda member: (member.silent, member.cooling, member.in_flight), default=None)

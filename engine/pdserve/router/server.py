@@ -9,6 +9,7 @@ from starlette.routing import Route
 
 from pdserve.architecture import read_architecture
 from pdserve.config import RouterConfig
+from pdserve.control_auth import ControlAuth
 from pdserve.errors import EngineError
 from pdserve.http_json import ControlGate, answer_engine_error
 from pdserve.http_server import Lifecycle, bind, serve
@@ -20,6 +21,7 @@ from pdserve.router.gate import Gate
 from pdserve.router.generation import Fleet
 from pdserve.router.peers import Peers
 from pdserve.router.pool import Pool
+from pdserve.secret_file import SecretFile
 from pdserve.text.tokenizer import Tokenizer
 
 
@@ -30,9 +32,9 @@ class RouterServer:
         self._config = config
         self._gate = Gate()
         self._metrics = RouterMetrics()
-        control_gate = ControlGate(config.control_token_file)
-        self._peers = Peers(control_gate.headers)
-        fleet = Fleet(
+        secret = SecretFile.open(config.secret_file)
+        self._peers = Peers(ControlAuth(secret))
+        self._fleet = fleet = Fleet(
             prefill=Pool(config.prefill),
             decode=Pool(config.decode),
             peers=self._peers,
@@ -50,7 +52,7 @@ class RouterServer:
             context=architecture.context,
         )
         control = Control(self._gate, fleet, config.request_deadline_s)
-        guard = control_gate.guard
+        guard = ControlGate(secret).guard
         self.app = Starlette(
             routes=[
                 Route("/health", self._health),
@@ -70,7 +72,7 @@ class RouterServer:
         """Blocks until told to stop; returns the exit code. Raises OSError when the port is taken."""
         bound = bind(self._config.listen)
         log("ready", role="router", name=self._config.name, url=self._config.listen.url)
-        return serve(self.app, bound, Lifecycle(self._begin_drain, self._busy, self._config.drain_s))
+        return serve(self.app, bound, Lifecycle(self._begin_drain, self._busy, self._config.drain_s, self._fleet.stop))
 
     def _begin_drain(self) -> None:
         self._api.draining = True

@@ -21,9 +21,10 @@ went away, a lease ran out) calls `KvListener.abort` and heeds its answer.
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from pdwire import AbortCode, CompatRecord, FirstToken, LayerFrame
+from pdserve.transport.segment import Segment
+from pdwire import AbortCode, CompatRecord, FirstToken, Hello, LayerFrame, Places
 
 
 class KvRefused(Exception):
@@ -64,6 +65,34 @@ class KvSink(Protocol):
         ...
 
 
+@runtime_checkable
+class LendingSink(KvSink, Protocol):
+    """A sink whose memory a prefill process of this host may write itself: an optional power, used by `shm`.
+
+    For a lent request `place` and `landed` are called after its bytes are there; `place` gives the same memory that
+    `lend` named. What is lent is written to until `first_token` has been taken or `aborted` is called, not only while
+    a frame is between `place` and `landed`.
+    """
+
+    @property
+    def segment(self) -> Segment | None:
+        """None: not after all, its memory is none that processes can share."""
+        ...
+
+    def lend(self, request: bytes) -> Places:
+        """Where in the segment all of the request's KV goes. Raises KvRefused."""
+        ...
+
+
+@runtime_checkable
+class GreetedSink(KvSink, Protocol):
+    """A sink that wants to know who connects: an optional power."""
+
+    def greeted(self, hello: Hello) -> None:
+        """What a prefill process says of itself. The two fit, and where there is a secret it has proved itself."""
+        ...
+
+
 class KvListener(Protocol):
     """A receiving end that is up."""
 
@@ -93,7 +122,7 @@ class KvSender(Protocol):
 
     @property
     def alive(self) -> bool:
-        """False once the connection is gone, however it went: every call will fail, connect anew."""
+        """False once the connection is gone, however it went, or its secret is no longer the one to use: connect anew."""
         ...
 
     def push(
@@ -122,19 +151,21 @@ class KvSender(Protocol):
     def close(self) -> None: ...
 
 
-class Transport(Protocol):
+class Connects(Protocol):
+    def connect(self, address: str, record: CompatRecord, *, deadline: float) -> KvSender:
+        """Connects and shakes hands. address: of a ticket.
+
+        Raises IncompatiblePeer (pdwire) with the verdict, or TransferFailed.
+        """
+        ...
+
+
+class Transport(Connects, Protocol):
     name: str
 
     def listen(self, host: str, port: int, record: CompatRecord, sink: KvSink) -> KvListener:
         """Binds and accepts in the background. host: one address of this host; port 0: any free one.
 
         Raises OSError when the port is taken, ValueError for an address that means every interface.
-        """
-        ...
-
-    def connect(self, address: str, record: CompatRecord, *, deadline: float) -> KvSender:
-        """Connects and shakes hands. address: of a ticket.
-
-        Raises IncompatiblePeer (pdwire) with the verdict, or TransferFailed.
         """
         ...

@@ -13,14 +13,18 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from pdserve.transport.stream import PeerGone, Stream
+from pdserve.transport.meter import METER
+from pdserve.transport.stream import IN_A_FRAME, PeerGone, Stream
 from pdwire import (
     CONNECTION,
     HEAD_BYTES,
+    MAX_HANDSHAKE_BYTES,
+    UNPROVEN,
     Abort,
     AbortCode,
     Bye,
     Connection,
+    ConnectionState,
     Frame,
     Incoming,
     LayerFrame,
@@ -56,7 +60,34 @@ class Endpoint:
         self._reserved = 0
         self._ticked = time.monotonic()
         self._head = memoryview(bytearray(HEAD_BYTES))
-        self._scratch = memoryview(bytearray(SCRATCH_BYTES))
+        stranger = connection.handshake is not None
+        self._scratch = memoryview(bytearray(MAX_HANDSHAKE_BYTES if stranger else SCRATCH_BYTES))
+
+    # Opening, before any other thread has to do with it.
+
+    def open(self, deadline: float, place: Callable[[Incoming], Sequence[memoryview] | None]) -> None:
+        """Both ends prove who they are, where they must, and say HELLO. Raises as `receive` does."""
+        connection = self.connection
+        while connection.state is not ConnectionState.OPEN:
+            stranger = connection.state in UNPROVEN
+            with self.lock:
+                self._check_alive()
+                frame = connection.opening
+            if frame is None:
+                self.receive(deadline, self.keep_up, place)
+            else:
+                self._say(frame, deadline)
+            if stranger and connection.state not in UNPROVEN:
+                self._scratch = memoryview(bytearray(SCRATCH_BYTES))
+                with self._writing:
+                    self.stream = self.stream.proven(connection)
+
+    def _say(self, frame: Frame, deadline: float) -> None:
+        with self._writing:
+            with self.lock:
+                self._check_alive()
+                buffers = [memoryview(buffer) for buffer in self.connection.send(seal(frame))]
+            self.stream.write(buffers, deadline)
 
     # Sending.
 
@@ -97,8 +128,14 @@ class Endpoint:
                 self._check_alive()
                 unless()
                 buffers = [memoryview(buffer) for buffer in self.connection.send(sealed)]
-                buffers = self._take_queue() + buffers
-            self.stream.write(buffers, time.monotonic() + self.connection.limits.frame_s)
+                frame = sealed.frame if isinstance(sealed.frame, LayerFrame) else None
+                route = self.stream.route(frame) if frame else ()
+                before = self._take_queue()
+            until = time.monotonic() + self.connection.limits.frame_s
+            if frame is None:
+                self.stream.write(before + buffers, until)
+            else:
+                self.stream.write_layer(before, frame, buffers, route, until)
         except PeerGone as error:
             self.fail(str(error))
             raise
@@ -108,13 +145,17 @@ class Endpoint:
 
     def _reserve_credit(self, size: int, deadline: float, unless: Callable[[], None]) -> None:
         """So that threads that wait for their turn to write do not all count on the same credit."""
+        began = None
         with self.lock:
             while True:
                 self._check_alive()
                 unless()
                 if self.connection.credit - self._reserved >= size:
                     self._reserved += size
+                    if began is not None:
+                        METER.waited_for_credit(time.monotonic() - began)
                     return
+                began = began or time.monotonic()
                 left = deadline - time.monotonic()
                 if left <= 0:
                     raise Late("the peer gave no credit")
@@ -174,17 +215,18 @@ class Endpoint:
             on_tick()
         what = "in the handshake"
         if deadline is None:
-            what = "in the middle of a frame"
+            what = IN_A_FRAME
             self.stream.wait_readable(float("inf"), "", on_tick)
         end = deadline or time.monotonic() + self.connection.limits.frame_s
         self.stream.read(self._head, end, what if deadline else "between frames", self.keep_up)
         with self.lock:
             incoming = self.connection.begin(self._head)
-        views = place(incoming) if incoming.layer is not None else None
-        if views is None:
-            self._drop(incoming, end, what)
-        else:
-            self.stream.scatter(views, end, what, self.keep_up, incoming.update)
+        if incoming.layer is None:
+            self._read_control(incoming, end, what)
+        elif views := place(incoming):
+            self.stream.take(views, end, self.keep_up, incoming.update)
+        elif not self.stream.leave(incoming.head.body_bytes, self._scratch, end, self.keep_up, incoming.update):
+            incoming.skip()
         with self.lock:
             frame = incoming.finish()
             if note is not None:
@@ -196,12 +238,10 @@ class Endpoint:
             raise PeerGone("closed by the peer")
         return frame
 
-    def _drop(self, incoming: Incoming, deadline: float, what: str) -> None:
-        left = incoming.head.body_bytes
-        while left:
-            piece = self._scratch[: min(left, SCRATCH_BYTES)]
-            self.stream.scatter([piece], deadline, what, self.keep_up, incoming.update)
-            left -= len(piece)
+    def _read_control(self, incoming: Incoming, deadline: float, what: str) -> None:
+        body = self._scratch[: incoming.head.body_bytes]
+        self.stream.read(body, deadline, what, self.keep_up)
+        incoming.update(body)
 
     # The end.
 

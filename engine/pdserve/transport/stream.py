@@ -1,4 +1,4 @@
-"""A TCP socket whose every wait ends: exact reads and gathered writes against a deadline, in plain threads.
+"""A stream socket whose every wait ends: exact reads and gathered writes against a deadline, in plain threads.
 
 The socket is non-blocking and each direction waits on its own poll object, so that one thread may read while another
 writes. A read waits in slices of `tick_s`, and calls `idle` after each, so that its thread can do what time asks of it.
@@ -14,6 +14,12 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from pdwire import Connection, LayerFrame
+
+if TYPE_CHECKING:
+    from pdserve.transport.security import Guard
 
 GATHER = 1024
 """Buffers in one sendmsg or recvmsg: Linux's IOV_MAX."""
@@ -22,15 +28,23 @@ SLICE_BYTES = 2 << 20
 """Bytes read before they are shown to the checksum: few enough to be still in the cache, more are fewer calls."""
 
 
+IN_A_FRAME = "in the middle of a frame"
+
+Route: TypeAlias = Sequence[tuple[int, int]]
+"""(offset, bytes) in shared memory; empty: by the stream."""
+
+
 class PeerGone(Exception):
     """The connection is of no further use: closed, reset, or too slow."""
 
 
 class Stream:
-    def __init__(self, sock: socket.socket, *, tick_s: float) -> None:
+    """peer: its address, for messages. guard: what protects it once both ends are known; None leaves it as it is."""
+
+    def __init__(self, sock: socket.socket, peer: str, *, tick_s: float, guard: Guard | None = None) -> None:
         sock.setblocking(False)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.peer = format_address(sock.getpeername())
+        self.peer = peer
+        self.guard = guard
         self._socket = sock
         self._tick_s = tick_s
         self._closing = threading.Lock()
@@ -39,6 +53,10 @@ class Stream:
         self._readable.register(sock, select.POLLIN)
         self._writable = select.poll()
         self._writable.register(sock, select.POLLOUT)
+
+    def proven(self, connection: Connection) -> Stream:
+        """What carries the bytes from now on: both ends have proved who they are. Raises PeerGone."""
+        return self if self.guard is None else self.guard.protect(self, connection)
 
     def read(self, view: memoryview, deadline: float, what: str, idle: Callable[[], None]) -> None:
         """Fills the view. what: for the message when the deadline passes."""
@@ -77,6 +95,31 @@ class Stream:
             if time.monotonic() > deadline:
                 raise PeerGone(f"too slow {what}")
 
+    def take(
+        self,
+        views: Sequence[memoryview],
+        deadline: float,
+        idle: Callable[[], None],
+        show: Callable[[memoryview], None],
+    ) -> None:
+        """The body of a LAYER into the views, as `scatter`."""
+        self.scatter(views, deadline, IN_A_FRAME, idle, show)
+
+    def leave(
+        self,
+        size: int,
+        scratch: memoryview,
+        deadline: float,
+        idle: Callable[[], None],
+        show: Callable[[memoryview], None],
+    ) -> bool:
+        """The body of a LAYER that nobody wants. False: it does not come by the stream, and was not shown."""
+        while size:
+            piece = scratch[:size]
+            self.scatter([piece], deadline, IN_A_FRAME, idle, show)
+            size -= len(piece)
+        return True
+
     def _receive(self, views: list[memoryview]) -> int:
         if len(views) == 1:
             return self._socket.recv_into(views[0])
@@ -96,7 +139,7 @@ class Stream:
         """Writes what the socket takes without waiting; what is left over."""
         try:
             while buffers:
-                buffers = _after(buffers, self._socket.sendmsg(buffers[:GATHER]))
+                buffers = after(buffers, self._socket.sendmsg(buffers[:GATHER]))
         except BlockingIOError:
             pass
         except OSError as error:
@@ -109,6 +152,16 @@ class Stream:
             left = deadline - time.monotonic()
             if left <= 0 or not self._writable.poll(1000 * left + 1):
                 raise PeerGone("does not take what it is sent")
+
+    def route(self, frame: LayerFrame) -> Route:
+        """Which way its body will take. Under the lock that orders frames. Raises LocalProtocolError."""
+        return ()
+
+    def write_layer(
+        self, before: list[memoryview], frame: LayerFrame, buffers: list[memoryview], route: Route, deadline: float
+    ) -> None:
+        """Writes a LAYER, head and body, after what is queued before it."""
+        self.write([*before, *buffers], deadline)
 
     def end_writing(self) -> None:
         """The peer reads what was written, then the end. Reading goes on."""
@@ -149,7 +202,7 @@ def _slice(views: Sequence[memoryview], first: int) -> list[memoryview]:
     return batch
 
 
-def _after(buffers: list[memoryview], count: int) -> list[memoryview]:
+def after(buffers: list[memoryview], count: int) -> list[memoryview]:
     """What of the buffers is left after count bytes."""
     for index, buffer in enumerate(buffers):
         if count < buffer.nbytes:

@@ -1,4 +1,4 @@
-"""KV over TCP: one connection for each pair, any number of requests and threads on it.
+"""KV over TCP: one connection for each pair, of one or several streams, any number of requests and threads on it.
 
 Frames go out with one gathered write from the caller's own buffers and come in straight into the sink's, checksummed
 piece by piece on the way. Credits of pdwire are the back-pressure; its Limits are the deadlines.
@@ -14,9 +14,11 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from pdserve.transport.base import KvListener, KvSender, KvSink, TransferFailed
-from pdserve.transport.stream import Stream, size_buffers
-from pdserve.transport.tcp_receive import TcpListener
-from pdserve.transport.tcp_send import TcpSender
+from pdserve.transport.endpoint import Endpoint
+from pdserve.transport.security import Guard, TransportSecurity
+from pdserve.transport.stream import Stream, format_address, size_buffers
+from pdserve.transport.tcp_join import Joins, TcpSender, TcpSession
+from pdserve.transport.tcp_receive import Listener, Session
 from pdwire import AbortCode, CompatRecord, Connection, Conversion, Limits, Role
 
 SCHEME: Final = "tcp"
@@ -24,7 +26,10 @@ BUFFER_BYTES = 4 << 20
 
 
 class TcpTransport:
-    """limits: what this end allows. can: what the engines convert. buffer_bytes: socket buffers, each direction."""
+    """limits: what this end allows. can: what the engines convert. security: None where nobody has to prove anything.
+
+    streams: of each connection that this end makes. buffer_bytes: of each socket, each direction.
+    """
 
     name = SCHEME
 
@@ -33,11 +38,15 @@ class TcpTransport:
         limits: Limits | None = None,
         *,
         can: Set[Conversion] = frozenset(),
+        security: TransportSecurity | None = None,
+        streams: int = 1,
         buffer_bytes: int = BUFFER_BYTES,
         max_connections: int = 256,
     ) -> None:
         self._limits = limits or Limits()
         self._can = can
+        self._security = security
+        self._streams = streams
         self._buffer_bytes = buffer_bytes
         self._max_connections = max_connections
 
@@ -54,21 +63,46 @@ class TcpTransport:
         except OSError:
             sock.close()
             raise
-        return TcpListener(
-            sock, lambda: self._connection(Role.DECODE, record), sink, max_connections=self._max_connections
-        )
+
+        joins = Joins()
+
+        def session(accepted: socket.socket) -> Session:
+            guard = self._guard()
+            connection = self._connection(Role.DECODE, record, guard)
+            return TcpSession(self._stream(accepted, guard), connection, sink, joins)
+
+        where = f"{SCHEME}://{format_address(sock.getsockname())}"
+        return Listener(sock, where, session, max_connections=self._max_connections)
 
     def connect(self, address: str, record: CompatRecord, *, deadline: float) -> KvSender:
-        sock = self._dial(address, deadline)
-        try:
-            stream = Stream(sock, tick_s=self._limits.tick_s)
-        except OSError as error:
-            sock.close()
-            raise TransferFailed(f"decode at {address}: {error}") from None
-        return TcpSender(stream, self._connection(Role.PREFILL, record), deadline=deadline)
+        def another(before: float) -> tuple[Stream, Connection]:
+            guard = self._guard()
+            sock = self._dial(address, before)
+            try:
+                stream = self._stream(sock, guard)
+            except OSError as error:
+                sock.close()
+                raise TransferFailed(f"decode at {address}: {error}") from None
+            return stream, self._connection(Role.PREFILL, record, guard)
 
-    def _connection(self, role: Role, record: CompatRecord) -> Connection:
-        return Connection(role, record, self._limits, can=self._can)
+        return TcpSender(
+            *another(deadline),
+            deadline=deadline,
+            streams=self._streams,
+            another=lambda before: Endpoint(*another(before)),
+        )
+
+    def _guard(self) -> Guard | None:
+        return None if self._security is None else self._security.begin()
+
+    def _stream(self, sock: socket.socket, guard: Guard | None) -> Stream:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return Stream(sock, format_address(sock.getpeername()), tick_s=self._limits.tick_s, guard=guard)
+
+    def _connection(self, role: Role, record: CompatRecord, guard: Guard | None) -> Connection:
+        return Connection(
+            role, record, self._limits, can=self._can, credentials=None if guard is None else guard.credentials
+        )
 
     def _dial(self, address: str, deadline: float) -> socket.socket:
         try:

@@ -15,9 +15,10 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from pdserve.transport.base import KvRefused, KvSink
+from pdserve.transport.base import GreetedSink, KvRefused, KvSink
 from pdserve.transport.endpoint import LINGER_S, Endpoint
-from pdserve.transport.stream import PeerGone, Stream, format_address
+from pdserve.transport.meter import METER
+from pdserve.transport.stream import PeerGone, Stream
 from pdwire import (
     Abort,
     AbortCode,
@@ -50,6 +51,17 @@ class Session:
         self._given_up = False
         """The engine gave up the busy request."""
 
+    @property
+    def peer(self) -> str:
+        return self._endpoint.stream.peer
+
+    def turn_away(self, reason: str) -> None:
+        """Instead of `run`: tells the peer why, as far as that needs no waiting."""
+        stream, refusal = self._endpoint.stream, Abort.because(AbortCode.REFUSED, reason)
+        with contextlib.suppress(PeerGone):
+            stream.write_some([memoryview(buffer) for buffer in self._endpoint.connection.send(seal(refusal))])
+        stream.close()
+
     def abort(self, request: bytes, reason: str) -> bool:
         """See KvListener.abort."""
         with self._lock:
@@ -76,13 +88,18 @@ class Session:
             endpoint.give_up(AbortCode.INCOMPATIBLE, error)
         except RemoteProtocolError as error:
             self._log(error)
-            endpoint.give_up(AbortCode.PROTOCOL, error)
+            endpoint.give_up(AbortCode.of(error), error)
         except Exception:
             log.exception("%s: connection given up", endpoint.stream.peer)
             endpoint.give_up(AbortCode.INTERNAL, "internal error of the receiver")
         finally:
-            self._abort_all()
-            endpoint.close()
+            if endpoint.connection.handshake is not None and endpoint.connection.peer is None:
+                METER.refused_a_stranger()
+            self._finish()
+
+    def _finish(self) -> None:
+        self._abort_all()
+        self._endpoint.close()
 
     def close(self) -> None:
         self._endpoint.bye()
@@ -97,17 +114,23 @@ class Session:
 
     def _serve(self) -> None:
         endpoint = self._endpoint
-        endpoint.receive(time.monotonic() + endpoint.connection.limits.hello_s, endpoint.keep_up, self._place)
-        endpoint.post(endpoint.connection.hello)
+        endpoint.open(time.monotonic() + endpoint.connection.limits.hello_s, self._place)
+        if isinstance(self._sink, GreetedSink) and endpoint.connection.peer is not None:
+            self._sink.greeted(endpoint.connection.peer)
+        self._greeted()
         while True:
             try:
                 self._hear(endpoint.receive(None, self._tick, self._place))
             except ChecksumMismatch as error:
+                METER.checksum_failed()
                 if self._busy != error.frame.request:
                     raise
                 log.warning("%s: %s", endpoint.stream.peer, error)
                 self._refuse(error.frame.request, AbortCode.CHECKSUM, error)
             endpoint.keep_up()
+
+    def _greeted(self) -> None:
+        """Both HELLOs are said, and fit."""
 
     def _place(self, incoming: Incoming) -> Sequence[memoryview] | None:
         frame = incoming.layer
@@ -217,25 +240,27 @@ def _views(sink: KvSink, frame: LayerFrame) -> list[memoryview]:
     return views
 
 
-class TcpListener:
-    """Accepts until closed. At most max_connections sessions at a time; one more is told so and closed."""
+class Listener:
+    """Accepts until closed. At most max_connections sessions at a time; one more is told so and closed.
+
+    open: what an accepted socket becomes; None, or OSError, drops it.
+    """
 
     def __init__(
         self,
         sock: socket.socket,
-        connection: Callable[[], Connection],
-        sink: KvSink,
+        address: str,
+        open: Callable[[socket.socket], Session | None],
         *,
         max_connections: int,
     ) -> None:
         self._socket = sock
-        self._connection = connection
-        self._sink = sink
+        self._open_session = open
         self._max = max_connections
         self._lock = threading.Lock()
         self._sessions: dict[Session, threading.Thread] = {}
         self._wake, self._woken = socket.socketpair()
-        self._address = f"tcp://{format_address(sock.getsockname())}"
+        self._address = address
         sock.setblocking(False)
         self._acceptor = threading.Thread(target=self._accept, name=f"kv-at-{self._address}", daemon=True)
         self._acceptor.start()
@@ -287,30 +312,26 @@ class TcpListener:
                 self._open(sock)
 
     def _open(self, sock: socket.socket) -> None:
-        connection = self._connection()
-        try:
-            stream = Stream(sock, tick_s=connection.limits.tick_s)
-        except OSError:
+        session = None
+        with contextlib.suppress(OSError):
+            session = self._open_session(sock)
+        if session is None:
             sock.close()
             return
         if self.connections >= self._max:
-            log.warning("%s: refused, there are %d connections already", stream.peer, self._max)
-            refusal = Abort.because(AbortCode.REFUSED, f"decode has {self._max} connections already")
-            with contextlib.suppress(PeerGone):
-                stream.write_some([memoryview(buffer) for buffer in connection.send(seal(refusal))])
-            stream.close()
+            log.warning("%s: refused, there are %d connections already", session.peer, self._max)
+            session.turn_away(f"decode has {self._max} connections already")
             return
-        session = Session(stream, connection, self._sink)
-        thread = threading.Thread(target=self._run, args=(session,), name=f"kv-from-{stream.peer}", daemon=True)
+        thread = threading.Thread(target=self._run, args=(session,), name=f"kv-from-{session.peer}", daemon=True)
         with self._lock:
             self._sessions[session] = thread
         try:
             thread.start()
         except RuntimeError as error:
-            log.warning("%s: refused: %s", stream.peer, error)
+            log.warning("%s: refused: %s", session.peer, error)
             with self._lock:
                 del self._sessions[session]
-            stream.close()
+            session.turn_away("decode cannot start another thread")
 
     def _run(self, session: Session) -> None:
         try:

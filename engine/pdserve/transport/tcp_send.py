@@ -16,6 +16,7 @@ from pdwire import (
     CompatRecord,
     Complete,
     Connection,
+    ConnectionState,
     FirstToken,
     Frame,
     IncompatiblePeer,
@@ -31,8 +32,8 @@ REMEMBERED = 8192
 """Requests whose end is remembered, so that a late call for one fails instead of starting it anew."""
 
 
-class TcpSender:
-    """Raises TransferFailed as the interface says; built by TcpTransport.connect."""
+class Sender:
+    """Raises TransferFailed as the interface says; built by a transport's connect."""
 
     def __init__(self, stream: Stream, connection: Connection, *, deadline: float) -> None:
         """Shakes hands. Raises IncompatiblePeer or TransferFailed; the stream is then closed."""
@@ -51,15 +52,26 @@ class TcpSender:
     def _greet(self, deadline: float) -> None:
         endpoint = self._endpoint
         try:
-            endpoint.post(endpoint.connection.hello)
-            endpoint.receive(deadline, _nothing, lambda incoming: None)
+            self._open(endpoint, deadline)
+            self._greeted(deadline)
         except IncompatiblePeer as error:
             endpoint.give_up(AbortCode.INCOMPATIBLE, error)
             raise
         except PeerGone as error:
-            raise TransferFailed(f"{self._where}: {error}", _code(time.monotonic() > deadline)) from None
+            unasked = (
+                endpoint.connection.handshake is not None and endpoint.connection.state is ConnectionState.UNPROVEN
+            )
+            hint = "; it did not ask for a proof: has it a `secret_file`?" if unasked else ""
+            raise TransferFailed(f"{self._where}: {error}{hint}", _code(time.monotonic() > deadline)) from None
         except RemoteProtocolError as error:
-            raise TransferFailed(f"{self._where}: {error}", AbortCode.PROTOCOL) from None
+            endpoint.give_up(AbortCode.of(error), error)
+            raise TransferFailed(f"{self._where}: {error}", AbortCode.of(error)) from None
+
+    def _open(self, endpoint: Endpoint, deadline: float) -> None:
+        endpoint.open(deadline, lambda incoming: None)
+
+    def _greeted(self, deadline: float) -> None:
+        """Both HELLOs are said, and fit. May raise PeerGone."""
 
     @property
     def peer(self) -> CompatRecord:
@@ -69,7 +81,8 @@ class TcpSender:
 
     @property
     def alive(self) -> bool:
-        return self._endpoint.over is None
+        handshake = self._endpoint.connection.handshake
+        return self._endpoint.over is None and (handshake is None or handshake.preferred)
 
     def push(self, frame: LayerFrame, body: Sequence[memoryview], *, deadline: float) -> None:
         self._send(frame.request, lambda: seal(frame, body), deadline)
@@ -153,7 +166,7 @@ class TcpSender:
         except PeerGone as error:
             endpoint.fail(str(error))
         except RemoteProtocolError as error:
-            endpoint.give_up(AbortCode.PROTOCOL, error)
+            endpoint.give_up(AbortCode.of(error), error)
         finally:
             endpoint.close()
 
@@ -177,7 +190,3 @@ class TcpSender:
 
 def _code(late: bool) -> AbortCode:
     return AbortCode.DEADLINE if late else AbortCode.INTERNAL
-
-
-def _nothing() -> None:
-    return

@@ -1,7 +1,10 @@
 """Evidence comes from files, folders, archives and stdin; nothing outside them is read."""
 
+import gzip
 import io
+import os
 import tarfile
+import time
 from pathlib import Path
 
 import pytest
@@ -86,3 +89,75 @@ def test_bytes_that_are_no_utf8_are_kept(tmp_path: Path) -> None:
     (tmp_path / "n1.txt").write_bytes(b"=== cmd: cat repo\n=== rc: 0\nname=caf\xe9\n=== end\n")
     (evidence,) = read_sources([str(tmp_path / "n1.txt")]).evidence
     assert evidence.blocks[0].output.encode("utf-8", "surrogateescape") == b"name=caf\xe9"
+
+
+def _bundle(path: Path, *entries: tarfile.TarInfo, tail: bytes = b"") -> Path:
+    """Headers only, as a hostile archive has them: what they announce may not be there."""
+    data = b"".join(entry.tobuf(tarfile.GNU_FORMAT) for entry in entries) + tail
+    path.write_bytes(gzip.compress(data))
+    return path
+
+
+def _announcing(kind: bytes, size: int) -> tarfile.TarInfo:
+    entry = tarfile.TarInfo("n1.txt")
+    entry.type, entry.size = kind, size
+    return entry
+
+
+@pytest.mark.parametrize(
+    ("kind", "size"),
+    [
+        (tarfile.XHDTYPE, 300 << 20),
+        (tarfile.XGLTYPE, 300 << 20),
+        (tarfile.GNUTYPE_LONGNAME, 300 << 20),
+        (b"Z", 8 << 30),
+    ],
+)
+def test_a_small_archive_that_unfolds_without_end_is_refused_at_once(tmp_path: Path, kind: bytes, size: int) -> None:
+    path = _bundle(tmp_path / "bomb.tar.gz", _announcing(kind, size), tail=bytes(1 << 20))
+    began = time.monotonic()
+    with pytest.raises(UsageError, match="too large"):
+        read_sources([str(path)])
+    assert time.monotonic() - began < 5
+
+
+def test_a_chain_of_headers_that_never_reaches_a_file_is_refused(tmp_path: Path) -> None:
+    chain = [_announcing(tarfile.XGLTYPE, 0)] * 5000
+    with pytest.raises(UsageError, match=r"too large|cannot read"):
+        read_sources([str(_bundle(tmp_path / "chain.tar.gz", *chain))])
+
+
+def test_members_that_are_no_files_count_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evidence_source, "MAX_FILES", 10)
+    with pytest.raises(UsageError, match="too large"):
+        read_sources([str(_bundle(tmp_path / "dirs.tar.gz", *[_announcing(tarfile.DIRTYPE, 0)] * 11))])
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz"])
+@pytest.mark.parametrize("layout", [tarfile.PAX_FORMAT, tarfile.GNU_FORMAT])
+def test_long_names_and_many_chunks_are_read_whole(tmp_path: Path, mode: str, layout: int) -> None:
+    path = tmp_path / "bundle.tar"
+    text = ("# padding\n" * 100_000 + BLOCK).encode()
+    with tarfile.open(path, mode, format=layout) as archive:  # type: ignore[call-overload]
+        for name in ("n1/" + "long-" * 60 + ".txt", "n2/节点.txt"):
+            entry = tarfile.TarInfo(name)
+            entry.size = len(text)
+            archive.addfile(entry, io.BytesIO(text))
+    assert [evidence.node for evidence in read_sources([str(path)]).evidence] == ["n1", "n2"]
+
+
+def test_devices_and_fifos_are_refused_and_never_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("/dev/zero", str(tmp_path / "pipe")):
+        with pytest.raises(UsageError, match="neither a file nor a folder"):
+            read_sources([name])
+
+
+def test_a_file_of_zeros_is_no_archive_and_too_large_ones_are_not_read(tmp_path: Path) -> None:
+    for size, why in ((1 << 20, "no evidence"), (100 << 20, "larger than")):
+        with (tmp_path / "zeros").open("wb") as stream:
+            stream.truncate(size)
+        began = time.monotonic()
+        with pytest.raises(UsageError, match=why):
+            read_sources([str(tmp_path / "zeros")])
+        assert time.monotonic() - began < 5

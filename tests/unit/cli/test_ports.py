@@ -37,3 +37,11 @@ def test_free_ports_are_distinct_bindable_and_outside_the_ephemeral_range() -> N
     for port in found:
         assert port < 32768
         socket.create_server(("127.0.0.1", port)).close()
+
+
+def test_a_port_promised_to_another_deployment_is_not_given_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ports, "_LAST", ports._FIRST + 40)
+    first = ports.free_ports("127.0.0.1", 4)
+    assert not set(first) & set(ports.free_ports("127.0.0.1", 4, first))
+    with pytest.raises(PdError, match="free ports"):
+        ports.free_ports("127.0.0.1", 1, range(ports._FIRST, ports._LAST))

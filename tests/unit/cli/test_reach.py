@@ -1,6 +1,7 @@
 """Reaching nodes: each one that cannot be looked at is named with its reason, and the others complete."""
 
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -82,7 +83,7 @@ def test_a_wrong_user_key_is_named(server: Server, tmp_path: Path) -> None:
 
 
 def test_down_hung_and_good_nodes_are_told_apart_and_none_waits_for_another(
-    server: Server, identity: Path, tmp_path: Path
+    server: Server, identity: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     known = _known(tmp_path, server.port, server.host_key)
     with socket.create_server(("127.0.0.1", 0)) as silent, socket.create_server(("127.0.0.1", 0)) as closed:
@@ -97,8 +98,39 @@ def test_down_hung_and_good_nodes_are_told_apart_and_none_waits_for_another(
     assert isinstance(good, Reached)
     assert isinstance(hung, Unreached)
     assert isinstance(down, Unreached)
-    assert "Unable to connect" in down.reason or "refused" in down.reason
+    assert hung.reason.endswith("no SSH banner within 5 s")
+    assert down.reason == f"127.0.0.1 port {down_port}: connection refused"
+    assert capfd.readouterr().err == ""
     assert time.monotonic() - began < 20
+
+
+def test_a_port_that_is_not_ssh_is_named_with_what_it_did(identity: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as half, socket.create_server(("127.0.0.1", 0)) as shut:
+
+        def say(listener: socket.socket, words: bytes, *, stay: bool) -> None:
+            peer, _ = listener.accept()
+            with peer:
+                peer.sendall(words)
+                while stay and peer.recv(1 << 16):
+                    pass
+
+        threads = [
+            threading.Thread(target=say, args=(half, b"SSH-2.0-silent\r\n"), kwargs={"stay": True}),
+            threading.Thread(target=say, args=(shut, b""), kwargs={"stay": False}),
+        ]
+        for thread in threads:
+            thread.start()
+        outcomes = run_everywhere(
+            [_host(name, each.getsockname()[1], identity, "") for name, each in (("half", half), ("shut", shut))],
+            lambda host: "echo",
+            connect_s=1,
+            deadline_s=20,
+        )
+        for thread in threads:
+            thread.join(10)
+    reasons = [outcome.reason.partition(": ")[2] for outcome in outcomes if isinstance(outcome, Unreached)]
+    assert reasons == ["no SSH key exchange within 2 s", "it closed the connection without an SSH banner"]
+    assert capfd.readouterr().err == ""
 
 
 def test_a_script_that_does_not_end_is_cut_off_and_what_it_said_is_kept(

@@ -93,3 +93,11 @@ def test_ansible_gets_a_utf8_locale_whatever_the_user_has() -> None:
     assert environment["LC_ALL"].upper().replace("-", "").endswith("UTF8")
     assert "LANGUAGE" not in environment
     assert environment["PATH"] == "/bin"
+
+
+@pytest.mark.parametrize("given", ['a="SEKRET', "a=SEKRET{{", "{a: [SEKRET", '{"a": "SEKRET'])
+def test_extra_vars_that_cannot_be_read_are_a_usage_error_that_keeps_the_value_to_itself(given: str) -> None:
+    with pytest.raises(UsageError, match="cannot read") as caught:
+        _extra_vars((given,))
+    assert "SEKRET" not in caught.value.render()
+    assert caught.value.__cause__ is None

@@ -50,6 +50,14 @@ def assert_same(reference: Reference, prompt: list[int], got: list[int], tokens:
     assert at is None or is_near_tie(run, at), (at, run, got)
 
 
+def test_prefill_that_writes_into_decodes_cache_gives_the_same_tokens(directory: Path, model: LoadedModel) -> None:
+    reference = Reference(directory, threads=1)
+    with Pair(model, chunk_tokens=CHUNK, block_tokens=BLOCK, memory_bytes=4 << 20, transport="shm") as pair:
+        for length in (1, BLOCK + 1, CHUNK, 3 * CHUNK + 5):
+            assert_same(reference, prompt(length), pair.generate(prompt(length), 12), 12)
+        pair.wait_until_idle()
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_family_gives_the_tokens_of_one_process(family: str, tmp_path: Path) -> None:
     make_model(tmp_path, family)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -19,7 +20,8 @@ from pdserve.kv_receiver import KvReceiver, Reservation
 from pdserve.landing import DirectLanding, Landing, StagedLanding
 from pdserve.tensors import byte_view
 from pdserve.transport.base import KvRefused
-from pdwire import DType, FirstToken, LayerFrame
+from pdserve.transport.segment import Segment
+from pdwire import DType, FirstToken, LayerFrame, frames
 
 LAYERS, HEADS, DIM, BLOCK, BLOCKS = 3, 2, 8, 4, 12
 SHAPE = Architecture("llama", LAYERS, 4, HEADS, DIM, 100, 64, {}, frozenset())
@@ -28,10 +30,10 @@ Settled = list[Reservation]
 
 
 def make(
-    dtype: DType = DType.FLOAT32, landing: Callable[[KvCache], Landing] = DirectLanding
+    dtype: DType = DType.FLOAT32, landing: Callable[[KvCache], Landing] = DirectLanding, *, shared: bool = False
 ) -> tuple[KvReceiver, KvCache]:
     block_bytes = BLOCK * SHAPE.kv_bytes_per_token(dtype.itemsize)
-    cache = KvCache(SHAPE, dtype, "cpu", block_tokens=BLOCK, memory_bytes=BLOCKS * block_bytes)
+    cache = KvCache(SHAPE, dtype, "cpu", block_tokens=BLOCK, memory_bytes=BLOCKS * block_bytes, shared=shared)
     return KvReceiver(cache, landing(cache)), cache
 
 
@@ -127,12 +129,14 @@ def test_blocks_that_are_being_written_are_given_to_nobody_until_the_transport_l
     receiver.reserve(ONE, 8, 8, lambda _: None)
     free = cache.free_blocks
     receiver.place(frame(0, 0, 8))
+    told: list[int] = []
+    receiver.on_freed = lambda: told.append(cache.free_blocks)
     assert receiver.release(ONE)
-    assert cache.free_blocks == free
+    assert cache.free_blocks == free and told == []
     with pytest.raises(KvRefused, match="not reserved"):
         receiver.place(frame(1, 0, 8))
     receiver.landed(frame(0, 0, 8))
-    assert cache.free_blocks == BLOCKS
+    assert told == [BLOCKS]
     receiver.check_integrity()
 
 
@@ -186,3 +190,63 @@ def test_a_table_cannot_be_given_back_twice() -> None:
 def test_memory_for_not_even_one_block_is_an_error_that_says_so() -> None:
     with pytest.raises(ValueError, match="less than one block"):
         KvCache(SHAPE, DType.FLOAT32, "cpu", block_tokens=BLOCK, memory_bytes=100)
+
+
+def test_what_is_written_where_a_request_was_lent_is_what_the_cache_reads() -> None:
+    receiver, cache = make(shared=True)
+    tables = [cache.allocate(BLOCK) for _ in range(BLOCKS)]
+    for table in tables[1::2]:
+        assert table is not None
+        cache.release(table)
+    reservation = receiver.reserve(ONE, 18, 20, lambda _: None)
+    assert reservation is not None and receiver.segment is not None
+    places = receiver.lend(ONE)
+    assert len(places.runs) > 1
+    sent = torch.randn(LAYERS, 2, 18, HEADS, DIM)
+    other = Segment.attach(os.dup(receiver.segment.fd))
+    for layer in range(LAYERS):
+        for first, end in ((0, 7), (7, 8), (8, 18)):
+            part = frame(layer, first, end - first)
+            body = byte_view(sent[layer, :, first:end].contiguous())
+            views = [other.view[offset : offset + size] for offset, size in places.spans(part)]
+            fill(views, body)
+            assert b"".join(receiver.place(part)) == bytes(body)
+            receiver.landed(part)
+    spans = reservation.table.spans(0, 18)
+    for layer in range(LAYERS):
+        for which in (0, 1):
+            assert torch.equal(cache.read(layer, which, spans), sent[layer, which])
+
+
+@pytest.mark.parametrize("how", ["aborted", "first token"])
+def test_lent_blocks_go_to_nobody_else_until_prefill_has_let_go(how: str) -> None:
+    receiver, cache = make(shared=True)
+    assert receiver.reserve(ONE, 2, 2, lambda _: None) is not None
+    receiver.lend(ONE)
+    for layer in range(LAYERS):
+        receiver.place(frame(layer, 0, 2))
+        receiver.landed(frame(layer, 0, 2))
+    if how == "aborted":
+        receiver.release(ONE)
+        assert cache.free_blocks == BLOCKS - 1, "released while prefill may still write there"
+        with pytest.raises(KvRefused):
+            receiver.lend(ONE)
+        receiver.aborted(ONE, "prefill has gone")
+    else:
+        receiver.first_token(FirstToken(request=ONE, token=1, prompt_tokens=2))
+        assert cache.free_blocks == BLOCKS - 1
+        receiver.release(ONE)
+    assert cache.free_blocks == BLOCKS
+    receiver.check_integrity()
+
+
+def test_a_request_in_too_many_pieces_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frames, "MAX_RUNS", 1)
+    receiver, cache = make(shared=True)
+    tables = [cache.allocate(BLOCK) for _ in range(BLOCKS)]
+    for table in tables[1::2]:
+        assert table is not None
+        cache.release(table)
+    assert receiver.reserve(ONE, 18, 20, lambda _: None) is not None
+    with pytest.raises(KvRefused, match="too scattered"):
+        receiver.lend(ONE)

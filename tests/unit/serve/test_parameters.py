@@ -104,9 +104,56 @@ def test_every_form_of_one_prompt_is_taken(given: Any, taken: Any) -> None:
     assert parse(json.dumps({"model": "m", "prompt": given}).encode(), CompletionParameters).prompt == taken
 
 
-def test_text_parts_are_joined_and_the_newer_name_of_a_limit_wins() -> None:
+def test_text_parts_are_joined() -> None:
     parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
-    body = {"model": "m", "messages": [{"role": "user", "content": parts}], "max_completion_tokens": 5, "max_tokens": 9}
-    parsed = parse(json.dumps(body).encode(), ChatParameters)
-    assert parsed.messages[0].text == "ab"
-    assert parsed.answer_tokens == 5
+    body = {"model": "m", "messages": [{"role": "user", "content": parts, "name": None}]}
+    assert parse(json.dumps(body).encode(), ChatParameters).messages[0].text == "ab"
+
+
+@pytest.mark.parametrize("limits", [{"max_tokens": 5}, {"max_completion_tokens": 5}])
+def test_both_names_of_the_limit_are_taken_also_together_when_they_agree(limits: dict[str, int]) -> None:
+    for body in (limits, {"max_tokens": 5, "max_completion_tokens": 5}):
+        assert parse(json.dumps({**CHAT, **body}).encode(), ChatParameters).answer_tokens == 5
+
+
+def test_two_limits_that_differ_are_refused_by_name() -> None:
+    error = refused({**CHAT, "max_tokens": 9, "max_completion_tokens": 5}, ChatParameters)
+    assert error.param == "max_completion_tokens" and "`max_tokens`" in str(error)
+
+
+def test_a_name_in_a_message_is_refused_by_name() -> None:
+    error = refused({"model": "m", "messages": [{"role": "user", "content": "x", "name": "ann"}]}, ChatParameters)
+    assert (error.param, error.code) == ("messages.0.name", "unsupported_parameter")
+
+
+@pytest.mark.parametrize(
+    ("prompt", "param"),
+    [
+        ([-1], "prompt.0"),
+        ([1, -2], "prompt.1"),
+        ([True], "prompt.0"),
+        ([1, "a"], "prompt.1"),
+        (["a", 1], "prompt.0"),
+        (5, "prompt"),
+        ({"a": 1}, "prompt"),
+        ([[1], [2]], "prompt"),
+        ([[1, -2]], "prompt"),
+    ],
+)
+def test_a_bad_prompt_is_named_as_the_client_wrote_it(prompt: Any, param: str) -> None:
+    assert refused({"model": "m", "prompt": prompt}).param == param
+
+
+@pytest.mark.parametrize(
+    ("message", "param"),
+    [
+        ({"role": "user", "content": None}, "messages.0.content"),
+        ({"role": "user"}, "messages.0.content"),
+        ({"role": "user", "content": [{"type": "text"}]}, "messages.0.content.0.text"),
+        ({"role": "user", "content": [{"type": "text", "text": 1}]}, "messages.0.content.0.text"),
+        ({"role": "user", "content": [{"type": "image_url"}]}, "messages.0.content.0.type"),
+    ],
+)
+def test_a_bad_message_is_named_as_the_client_wrote_it(message: Any, param: str) -> None:
+    error = refused({"model": "m", "messages": [message]}, ChatParameters)
+    assert error.param == param and f"`{param}`" in str(error)

@@ -35,3 +35,13 @@ def test_names_are_found() -> None:
     found = pool.named("b")
     assert found is not None and found.url == "http://127.0.0.1:2"
     assert pool.named("z") is None
+
+
+def test_one_that_fell_silent_comes_after_one_that_failed() -> None:
+    pool = make()
+    a, b, c = pool.members
+    a.fell_silent("said nothing")
+    b.failed("no answer")
+    assert a.silent and not b.silent
+    assert pool.pick({c}) is b
+    assert pool.pick({b, c}) is a

@@ -14,6 +14,7 @@ from pdwire.state import (
     OWN_ABORT,
     REQUEST,
     REQUEST_DEADLINE,
+    UNPROVEN,
     ConnectionState,
     RequestState,
     advance,
@@ -58,7 +59,9 @@ def test_either_side_can_end_every_request_state(state: RequestState) -> None:
 
 
 def test_every_state_is_reachable() -> None:
-    assert reachable(CONNECTION, ConnectionState.START) | ENDS == set(ConnectionState) - {ConnectionState.START} | ENDS
+    assert reachable(CONNECTION, ConnectionState.UNPROVEN) | ENDS == set(ConnectionState) - {ConnectionState.UNPROVEN}
+    proven = set(ConnectionState) - UNPROVEN - {ConnectionState.START}
+    assert reachable(CONNECTION, ConnectionState.START) | ENDS == proven, "without a secret nobody proves anything"
     assert reachable(REQUEST, RequestState.IDLE) == set(RequestState)
 
 

@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import re
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from tests.kv_examples import PREFILL
 
 from pdwire import (
     AbortCode,
+    Challenge,
     CompatRecord,
+    Credentials,
     DType,
     FirstToken,
+    Hello,
     Kind,
     Limits,
     Offer,
     Part,
     Role,
+    Secret,
+    Security,
+    bodies,
+    frames,
     header,
     limits,
     record,
     state,
 )
+from pdwire.auth import Handshake
 from pdwire.frames import CONNECTION_KINDS, MAX_META, MAX_META_TEXT, MAX_REASON
 
 DOC = (Path(__file__).parents[3] / "docs" / "wire.md").read_text(encoding="utf-8")
@@ -71,8 +82,8 @@ def test_magic_and_version() -> None:
     assert header.FLAG_BIG_ENDIAN == 1 << 0 and "Bit 0" in values["flags"]
 
 
-@pytest.mark.parametrize(("column", "enum"), [("part", Part), ("abort", AbortCode)])
-def test_the_code_tables_are_the_enums(column: str, enum: type[Part] | type[AbortCode]) -> None:
+@pytest.mark.parametrize(("column", "enum"), [("part", Part), ("abort", AbortCode), ("security", Security)])
+def test_the_code_tables_are_the_enums(column: str, enum: type[Part] | type[AbortCode] | type[Security]) -> None:
     assert {row[column]: int(row["code"]) for row in table(column, "code")} == {e.name: e.value for e in enum}
 
 
@@ -108,6 +119,7 @@ def test_the_keys_of_the_json_bodies() -> None:
 def test_the_bounds() -> None:
     bounds = {row["what"]: [int(n) for n in re.findall(r"\d+", row["bound"])] for row in table("what", "bound")}
     assert bounds["a control frame (all but LAYER), head included"] == [limits.MAX_CONTROL_BYTES]
+    assert bounds["any frame before a proof, head included"] == [limits.MAX_HANDSHAKE_BYTES]
     assert bounds["tokens in a frame"] == [limits.MAX_FRAME_TOKENS]
     assert bounds["an abort's reason"] == [MAX_REASON]
     assert bounds["`meta`"] == [MAX_META, MAX_META_TEXT]
@@ -117,7 +129,7 @@ def test_the_bounds() -> None:
 def test_the_state_tables_and_their_deadlines() -> None:
     rows = {
         (row["state"], row["deadline"]): row["what may be said, and what follows"]
-        for start in ("start", "idle")
+        for start in ("unproven", "idle")
         for row in table_starting(start)
     }
     want = {}
@@ -148,3 +160,36 @@ def test_the_deadlines_and_their_defaults() -> None:
     rows = {row["deadline"]: float(row["default"].removesuffix(" s")) for row in table("deadline", "default")}
     defaults = Limits()
     assert rows == {field.name: getattr(defaults, field.name) for field in fields(Limits) if field.name.endswith("_s")}
+
+
+def test_the_bodies_of_the_handshake_are_the_structs() -> None:
+    bodies_said = {row["kind"]: row["body"] for row in table("kind", "code")}
+    sizes = {name: [int(n) for n in re.findall(r"(\d+) bytes", bodies_said[name])] for name in ("CHALLENGE", "PROOF")}
+    assert sizes["PROOF"] == [frames.SECRET_ID_BYTES, frames.NONCE_BYTES, frames.DIGEST_BYTES, frames.DIGEST_BYTES]
+    assert sizes["CHALLENGE"] == [frames.NONCE_BYTES, frames.SECRET_ID_BYTES]
+    assert sum(sizes["PROOF"]) == bodies._PROOF.size and 2 + sizes["CHALLENGE"][0] == bodies._CHALLENGE.size
+
+
+def test_the_words_that_the_proofs_are_made_of_are_the_codes() -> None:
+    """From the page alone: what an implementation in another language would compute."""
+    secret, nonce, peer_nonce = bytes(range(32)), b"p" * 32, b"d" * 32
+    credentials = Credentials(Security.AUTHENTICATED, lambda: [Secret(secret)], nonce)
+    hello = Hello(role=Role.PREFILL, record=PREFILL, offer=Offer())
+    handshake = Handshake(Role.PREFILL, credentials, hello)
+    secret_id = hashlib.sha256(b"pdwire secret id\0" + secret).digest()[:8]
+    challenge = Challenge(security=Security.AUTHENTICATED, nonce=peer_nonce, secret_ids=(secret_id,))
+    handshake.heard(challenge)
+    said = bytes([1, 1]) + peer_nonce + secret_id
+    transcript = hashlib.sha256(b"pdwire 1 handshake\0" + said).digest()
+    digest = hashlib.sha256(bodies.encode(hello)).digest()
+    words = b"pdwire 1 proof of prefill\0" + transcript + secret_id + nonce + digest
+    assert handshake.proof.mac == hmac.digest(secret, words, "sha256")
+    assert handshake.proof.secret_id == secret_id and handshake.proof.hello == digest
+    for word in (
+        "pdwire secret id",
+        "pdwire 1 handshake",
+        "pdwire 1 proof of ",
+        "pdwire derived",
+        "pdwire 1 traffic of ",
+    ):
+        assert f"`{word}`" in DOC

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import fields
+from ipaddress import IPv6Address
 
 from pdchecks.evidence import Block
 from pdchecks.facts.base import Fact
@@ -34,6 +35,9 @@ def _value(value: object) -> str:
         return "?"
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key}: {_value(inner)}" for key, inner in value.items()) + "}"
+    if isinstance(value, IPv6Address) and value.ipv4_mapped:
+        # Python 3.13 writes the last half as IPv4, older ones in hexadecimal.
+        return f"::ffff:{int(value) >> 16 & 0xFFFF:x}:{int(value) & 0xFFFF:x}"
     if isinstance(value, frozenset):
         return "{" + ", ".join(sorted(map(str, value))) + "}"
     if isinstance(value, tuple):

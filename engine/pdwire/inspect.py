@@ -1,0 +1,174 @@
+"""What is in a sequence of frames that prefill said: each one read, verified and judged, and each request as a whole.
+
+For captures and for the files of the `file` transport. Nothing is trusted and nothing ends at the first fault: a frame
+that does not verify is reported and the next one is looked at, as long as lengths can be believed. Bodies are read in
+pieces and not kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from pdwire import bodies
+from pdwire.errors import LocalProtocolError, RemoteProtocolError
+from pdwire.frames import FirstToken, Frame, Hello, Kind, LayerFrame, Role
+from pdwire.header import HEAD_BYTES, Checksum, Head, read_head
+from pdwire.kvshape import check_frame, check_record, check_tokens
+from pdwire.outcome import Side
+from pdwire.record import CompatRecord
+
+Read = Callable[[int], bytes]
+"""At most that many bytes, fewer only at the end."""
+
+_PIECE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """offset: of its first byte. frame: None where it cannot be read. faults: what is wrong, in words; empty is well."""
+
+    offset: int
+    length: int
+    kind: Kind | None
+    request: bytes
+    frame: Frame | None
+    faults: tuple[str, ...] = ()
+
+
+@dataclass
+class Told:
+    """A request as the frames tell it. ended: FIRST_TOKEN or ABORT, and what it said; None for neither."""
+
+    request: bytes
+    frames: int = 0
+    body_bytes: int = 0
+    again: int = 0
+    """Frames that came once more."""
+    ended: str | None = None
+    faults: list[str] = field(default_factory=list)
+    first_token: FirstToken | None = None
+    seen: set[tuple[int, int, int]] = field(default_factory=set)
+
+    def add(self, frame: LayerFrame) -> None:
+        place = frame.layer, frame.first_token, frame.count
+        self.again += place in self.seen
+        self.seen.add(place)
+        self.frames += 1
+        self.body_bytes += frame.body_bytes
+
+    def missing(self, layers: int) -> list[str]:
+        """Once its FIRST_TOKEN has said how much KV there must be."""
+        if self.first_token is None:
+            return []
+        faults = []
+        for layer in range(layers):
+            fault = check_tokens(layer, self._whole(layer), self.first_token.prompt_tokens)
+            if fault is not None:
+                faults.append(str(fault))
+        return faults
+
+    def _whole(self, layer: int) -> int:
+        """Tokens of a layer from position 0 without a hole."""
+        end = 0
+        for _, first, count in sorted(place for place in self.seen if place[0] == layer):
+            if first > end:
+                break
+            end = max(end, first + count)
+        return end
+
+
+class Inspection:
+    """Iterate `frames`; `requests` and `record` fill meanwhile. capacity_tokens: of the decode that it was meant for."""
+
+    def __init__(self, read: Read, *, capacity_tokens: int = 0xFFFF_FFFF) -> None:
+        self.record: CompatRecord | None = None
+        self.requests: dict[bytes, Told] = {}
+        self.faults: list[str] = []
+        """What is wrong with the sequence as a whole."""
+        self._read = read
+        self._capacity_tokens = capacity_tokens
+
+    def frames(self) -> Iterator[Examined]:
+        offset, last = 0, None
+        while raw := self._read(HEAD_BYTES):
+            examined = self._examine(offset, raw)
+            yield examined
+            if examined.kind is None:
+                self.faults.append(f"byte {offset}: what follows is not made of frames")
+                return
+            offset, last = offset + examined.length, examined.kind
+        if last is None:
+            self.faults.append("there is not one frame")
+        elif last is not Kind.BYE:
+            self.faults.append(f"it ends with {last.name} and not with BYE: the writer was interrupted")
+
+    def _examine(self, offset: int, raw: bytes) -> Examined:
+        if len(raw) < HEAD_BYTES:
+            return Examined(offset, len(raw), None, b"", None, (f"{len(raw)} bytes where a head has {HEAD_BYTES}",))
+        try:
+            head = read_head(raw)
+        except RemoteProtocolError as error:
+            return Examined(offset, HEAD_BYTES, None, raw[32:48], None, (str(error),))
+        control, checksum, missing = self._body(head, raw)
+        faults = [f"{missing} bytes of the body are missing"] if missing else []
+        if not missing and checksum != head.checksum:
+            faults.append(f"checksum is {checksum:#018x}, header says {head.checksum:#018x}")
+        frame: Frame | None = head.layer
+        if frame is None and not faults:
+            try:
+                frame = bodies.decode(head.kind, head.request, control)
+            except LocalProtocolError as error:
+                faults.append(str(error))
+        if frame is not None:
+            faults += self._judge(frame, verified=not faults)
+        if head.request in self.requests:
+            self.requests[head.request].faults += faults
+        return Examined(offset, head.length, head.kind, head.request, frame, tuple(faults))
+
+    def _body(self, head: Head, raw: bytes) -> tuple[bytes, int, int]:
+        """A control body, the checksum, and how many bytes are not there."""
+        checksum, control, left = Checksum(raw), bytearray(), head.body_bytes
+        while left and (piece := self._read(min(left, _PIECE))):
+            checksum.update(piece)
+            left -= len(piece)
+            if head.layer is None:
+                control += piece
+        return bytes(control), checksum.value, left
+
+    def _judge(self, frame: Frame, verified: bool) -> list[str]:
+        match frame:
+            case Hello():
+                return self._greet(frame)
+            case LayerFrame():
+                told = self._told(frame.request)
+                if verified:
+                    told.add(frame)
+                if self.record is None:
+                    return ["it comes before any HELLO: nobody has said what shape it should have"]
+                fault = check_frame(frame, self.record, self._capacity_tokens)
+                return [] if fault is None else [str(fault)]
+            case FirstToken():
+                told = self._told(frame.request)
+                told.first_token = frame
+                told.ended = f"token {frame.token} after {frame.prompt_tokens} prompt tokens"
+                return [] if self.record is None else told.missing(self.record.layers)
+            case _:
+                reason = getattr(frame, "reason", None)
+                request = getattr(frame, "request", b"")
+                if reason is not None and any(request):
+                    self._told(request).ended = f"given up: {reason}"
+                return []
+
+    def _greet(self, hello: Hello) -> list[str]:
+        faults = []
+        if hello.role is not Role.PREFILL:
+            faults.append("it is decode's HELLO, where prefill's is wanted")
+        elif self.record is not None and hello.record != self.record:
+            faults.append("it is another HELLO than the one before")
+        fault = check_record(hello.record, Side.PREFILL)
+        self.record = self.record or hello.record
+        return faults if fault is None else [*faults, str(fault)]
+
+    def _told(self, request: bytes) -> Told:
+        return self.requests.setdefault(request, Told(request))

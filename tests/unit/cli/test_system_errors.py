@@ -1,0 +1,66 @@
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PDCTL = [sys.executable, "-m", "pdctl"]
+
+
+def _run(*words: str, **more: object) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([*PDCTL, *words], stderr=subprocess.PIPE, text=True, timeout=60, **more)  # type: ignore[call-overload, no-any-return]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_a_full_disk_under_stdout_is_a_clear_error() -> None:
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        done = _run("checks", "list", stdout=full)
+    assert done.returncode == 5
+    assert "No space left on device" in done.stderr and "hint:" in done.stderr
+    assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr
+
+
+@pytest.mark.parametrize("words", [("checks", "list"), ("--help",)])
+def test_a_reader_that_has_enough_is_no_failure(words: tuple[str, ...]) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        done = _run(*words, stdout=write)
+    finally:
+        os.close(write)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_state_directory_that_cannot_be_made_is_a_usage_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    done = _run("up", stdout=subprocess.PIPE, env={**os.environ, "XDG_STATE_HOME": str(tmp_path / "file")})
+    assert done.returncode == 2
+    assert "Not a directory" in done.stderr and "XDG_STATE_HOME" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_an_interrupt_during_the_imports_is_quiet() -> None:
+    # The import of typer is where the user's Ctrl-C lands.
+    code = (
+        "import os, signal, sys\n"
+        "class Here:\n"
+        "    def find_spec(self, name, *more):\n"
+        "        if name == 'typer': os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Here())\n"
+        "from pdctl.__main__ import main\nmain()\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+    assert (ended.returncode, ended.stderr) == (130, "")
+
+
+def test_evidence_from_a_closed_stdin_or_from_nothing_is_a_usage_error() -> None:
+    closed = subprocess.run(
+        ["sh", "-c", 'exec "$@" <&-', "sh", *PDCTL, "doctor", "--from", "-"],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert closed.returncode == 2 and "stdin" in closed.stderr and "Traceback" not in closed.stderr
+    assert _run("doctor", "--from", "", stdout=subprocess.PIPE).returncode == 2
