@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.lab.vm.machine import Card, VirtualMachine
+from tests.lab.vm.rdma import RXE
 
 _DATA = Card.DATA.device
 _HOUR_S = 3600.0
@@ -16,27 +17,36 @@ _STRANGERS = range(101, 151)
 
 @dataclass(frozen=True)
 class Fault:
-    """breaks: what is then wrong, for whom. topic and subject: of the doctor's finding."""
+    """breaks: what is then wrong, for whom. topic and subject: of the doctor's finding. present: asks the machine itself."""
 
     name: str
     breaks: str
     topic: str
     subject: str
     apply: Callable[[VirtualMachine], None]
+    present: Callable[[VirtualMachine], bool]
+
+
+def _shown_by(command: str) -> Callable[[VirtualMachine], bool]:
+    """Whether a command of the guest succeeds."""
+
+    def present(vm: VirtualMachine) -> bool:
+        return vm.ssh(f"if {command}; then echo yes; else echo no; fi").split()[-1] == "yes"
+
+    return present
 
 
 def _small_socket_buffers(vm: VirtualMachine) -> None:
-    # The kernel's own default, as after a drop-in that did not load.
-    vm.ssh("sysctl -w net.core.rmem_max=212992")
+    vm.ssh("sysctl -w net.core.rmem_max=65536")
 
 
 def _overflowing_neighbours(vm: VirtualMachine) -> None:
     key = "net.ipv4.neigh.default.gc_thresh"
     vm.ssh(f"sysctl -w {key}1=2 {key}2=4 {key}3=8")
-    # Not permanent ones: those are exempt from the limit.
-    entry = f"ip neigh replace 10.78.0.$i lladdr 02:00:00:00:00:01 nud reachable dev {_DATA}"
-    vm.ssh(f"for i in $(seq {_STRANGERS.start} {_STRANGERS.stop - 1}); do {entry} 2>/dev/null; done; true")
-    vm.ssh("dmesg | grep 'neighbor table overflow'")
+    # Not permanent ones: those are exempt from the limit. Some are refused, which is the point.
+    entry = f"neigh replace 10.78.0.$i lladdr 02:00:00:00:00:01 nud reachable dev {_DATA}"
+    each = f"for i in $(seq {_STRANGERS.start} {_STRANGERS.stop - 1}); do echo {entry}; done"
+    vm.ssh(f"{each} | ip -force -batch - 2>/dev/null; true")
 
 
 def _short_reachable_time(vm: VirtualMachine) -> None:
@@ -76,6 +86,7 @@ SMALL_SOCKET_BUFFERS = Fault(
     "sysctl.buffers",
     "net.core.rmem_max",
     _small_socket_buffers,
+    _shown_by("[ $(sysctl -n net.core.rmem_max) = 65536 ]"),
 )
 OVERFLOWING_NEIGHBOURS = Fault(
     "overflowing-neighbours",
@@ -83,6 +94,7 @@ OVERFLOWING_NEIGHBOURS = Fault(
     "neigh.table",
     "neighbour table",
     _overflowing_neighbours,
+    _shown_by("dmesg | grep -q 'neighbor table overflow'"),
 )
 SHORT_REACHABLE_TIME = Fault(
     "short-reachable-time",
@@ -90,6 +102,7 @@ SHORT_REACHABLE_TIME = Fault(
     "arp.base-reachable",
     f"net.ipv4.neigh.{_DATA}.base_reachable_time_ms",
     _short_reachable_time,
+    _shown_by(f"[ $(sysctl -n net.ipv4.neigh.{_DATA}.base_reachable_time_ms) -lt 1000 ]"),
 )
 GHOST_MODULE_OPTION = Fault(
     "ghost-module-option",
@@ -97,6 +110,7 @@ GHOST_MODULE_OPTION = Fault(
     "driver.options",
     "mlx5_core",
     _ghost_module_option,
+    _shown_by("dmesg | grep -q 'mlx5_core: unknown parameter'"),
 )
 CLOCK_HOURS_OFF = Fault(
     "clock-hours-off",
@@ -104,6 +118,7 @@ CLOCK_HOURS_OFF = Fault(
     "time.sync",
     "clock",
     _clock_hours_off,
+    lambda vm: abs(vm.clock_offset()) > _HOUR_S,
 )
 SMALL_MTU = Fault(
     "small-mtu",
@@ -111,16 +126,32 @@ SMALL_MTU = Fault(
     "mtu.netdev",
     _DATA,
     _small_mtu,
+    _shown_by(f"[ $(cat /sys/class/net/{_DATA}/mtu) = 1500 ]"),
 )
-PFC_OFF = Fault("pfc-off", "RoCE packets are dropped under load and latency jumps", "qos.pfc", _DATA, _pfc_off)
+PFC_OFF = Fault(
+    "pfc-off",
+    "RoCE packets are dropped under load and latency jumps",
+    "qos.pfc",
+    _DATA,
+    _pfc_off,
+    _shown_by(f"! dcb pfc show dev {_DATA} prio-pfc | grep -q on"),
+)
 GLOBAL_PAUSE_ON = Fault(
     "global-pause-on",
     "one slow receiver stops every class of traffic on the link",
     "flow.global-pause",
     _DATA,
     _global_pause_on,
+    _shown_by(f"ethtool -a {_DATA} | grep -q 'RX:.*on'"),
 )
-CABLE_PULLED = Fault("cable-pulled", "the data network", "link.state", "rxe0/1", _cable_pulled)
+CABLE_PULLED = Fault(
+    "cable-pulled",
+    "the data network",
+    "link.state",
+    f"{RXE}/1",
+    _cable_pulled,
+    _shown_by(f"[ $(cat /sys/class/net/{_DATA}/carrier) = 0 ]"),
+)
 
 FAULTS = (
     SMALL_SOCKET_BUFFERS,
