@@ -1,10 +1,12 @@
 # The recipes are the scripts, so that a machine without make loses nothing.
-.PHONY: demo test setup bench clean
+.PHONY: demo test soak setup bench clean
 
 demo:
 	scripts/demo
 test:
 	scripts/test
+soak:
+	scripts/soak
 setup:
 	scripts/setup
 bench:

@@ -100,7 +100,7 @@ def roles(run: Run) -> Outcome:
 
 
 def unit(run: Run) -> Outcome:
-    return run.pytest("unit", "tests/unit", "tests/contract", "-m", "not engine and not lab and not gpu")
+    return run.pytest("unit", "tests/unit", "tests/contract", "tests/fuzz", "-m", "not engine and not lab and not gpu")
 
 
 def pythons(run: Run) -> Outcome:

@@ -71,7 +71,8 @@ def _tell(outcome: Outcome) -> None:
 
 
 def exit_code(findings: Sequence[Finding], incomplete: Sequence[Incomplete], fail_on: Status) -> ExitCode:
-    codes = [ExitCode.INCOMPLETE] if incomplete else []
+    # Nothing judged is not a pass: the evidence held nothing that a chosen check reads.
+    codes = [ExitCode.INCOMPLETE] if incomplete or not findings else []
     if any(finding.status.rank >= fail_on.rank for finding in findings):
         codes.append(ExitCode.FINDINGS)
     elif any(finding.status is Status.UNKNOWN for finding in findings):

@@ -50,7 +50,7 @@ def doctor(
     """Say what is wrong with a node, why, and how to fix it.
 
     Without arguments it looks at this host. Exit codes: 0 nothing at or above --fail-on, 1 findings, 3 nodes not
-    reached or nothing but unknown, 2 usage.
+    reached or nothing but unknown, or nothing judged; 2 usage.
     """
     if inventory and inventory_option:
         raise UsageError("give one inventory", hint="`pdctl doctor INVENTORY` or `pdctl doctor -i INVENTORY`")
