@@ -11,5 +11,6 @@ setup:
 	scripts/setup
 bench:
 	scripts/bench
+	scripts/bench-engine
 clean:
 	rm -rf .venv .venvs build dist

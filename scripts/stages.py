@@ -3,6 +3,9 @@
 usage: stages.py [--list] [STAGE ...]
 """
 
+# `--list` answers from whatever Python is there, also from one too old for pdctl.
+from __future__ import annotations
+
 import argparse
 import os
 import shutil
@@ -33,7 +36,7 @@ class Counts:
     failed: int = 0
     skipped: int = 0
 
-    def add(self, other: "Counts") -> None:
+    def add(self, other: Counts) -> None:
         self.passed += other.passed
         self.failed += other.failed
         self.skipped += other.skipped
@@ -115,7 +118,15 @@ def pythons(run: Run) -> Outcome:
         python = venv / "bin" / "python"
         if not python.exists():
             ok &= run.command(found, "-m", "venv", venv)
-        packages = ("pytest>=8.3", "pytest-timeout>=2.3", "hypothesis>=6.120", "jsonschema>=4.23", "build", "hatchling")
+        packages = (
+            "pytest>=8.3",
+            "pytest-timeout>=2.3",
+            "hypothesis>=6.120",
+            "jsonschema>=4.23",
+            "prometheus-client>=0.21",
+            "build",
+            "hatchling",
+        )
         if not run.command(python, "-m", "pip", "install", "-q", "-c", "constraints.txt", "-e", ".", *packages):
             return Outcome(False, f"{version}: install failed")
         present = [path for path in TORCH_FREE if (ROOT / path).exists()]
@@ -165,12 +176,12 @@ def main() -> int:
     parser.add_argument("stage", nargs="*")
     options = parser.parse_args()
     names = [stage.__name__ for stage in STAGES]
-    if options.list:
-        print("\n".join(names))
-        return 0
     unknown = sorted(set(options.stage) - set(names))
     if unknown:
         parser.error(f"no such stage: {', '.join(unknown)} (there are: {', '.join(names)})")
+    if options.list:
+        print("\n".join(names))
+        return 0
     rows = []
     with tempfile.TemporaryDirectory(prefix="pdctl-test-") as scratch:
         run = Run(Path(scratch))

@@ -1,7 +1,7 @@
 """What a check is: an ID, a topic and a pure function from facts and policy to verdicts."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from pdchecks.evidence import Quote
@@ -37,6 +37,13 @@ class Verdict:
     remedy: Remedy | None = None
     node: str | None = None
     peer: str | None = None
+
+
+def mild(verdict: Verdict, reason: str) -> Verdict:
+    """The same on a node where it does no harm: a warning or failure becomes information, and says for what reason."""
+    if verdict.status in (Status.PASS, Status.UNKNOWN):
+        return verdict
+    return replace(verdict, status=Status.INFO, summary=f"{verdict.summary}, {reason}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 # POSIX sh; dash, bash and busybox run it. It is fed to `sh -s` behind the variables that collector.py sets:
 #
 #   command_s, total_s      bounds on one command and on the whole run, seconds
+#   interval_s              between two readings of the counters, seconds; 0: one reading
 #   most                    bound on one command's output, bytes
 #   locales, sysctl_paths, modules, units      words to look at, from the policy
 #
@@ -50,6 +51,11 @@ block() {
 has() {
     command -v "$1" >/dev/null 2>&1
 }
+
+# Hundredths of a second since the machine was started; whole seconds where the kernel does not say.
+clock() {
+    if read -r now _ </proc/uptime; then now=${now%.*}${now#*.}; else now=$(date +%s)00; fi
+} 2>/dev/null
 
 # look_as COMMAND TOOL ARGUMENT...: COMMAND is what the block is called.
 look_as() {
@@ -111,6 +117,23 @@ root_tool() {
     if has "$1"; then root_line "$*"; else block "$*" 127 "pdctl: $1 is not installed"; fi
 }
 
+# count COMMAND TOOL ARGUMENT...: a reading of counters. The second one says how long it came after the first.
+count() {
+    clock
+    reading=$1
+    shift
+    if [ "$round" = 1 ]; then
+        taken="$taken$now "
+    else
+        after=$((now - ${taken%% *}))
+        taken=${taken#* }
+        hundredths=$((after % 100))
+        [ "$hundredths" -gt 9 ] || hundredths=0$hundredths
+        reading="sleep $((after / 100)).$hundredths; $reading"
+    fi
+    look_as "$reading" "$@"
+}
+
 # paths PATTERN...: those that exist, at most 64; not those with a name that a shell would read as more than a name.
 paths() {
     set +f
@@ -119,6 +142,37 @@ paths() {
         [ -e "$path" ] && printf '%s\n' "$path"
     done | head -n 64
     set -f
+}
+
+read_counters() {
+    round=$1
+    for path in $netdevs; do
+        netdev=${path#/sys/class/net/}
+        netdev=${netdev%/device}
+        if has ethtool; then count "ethtool -S $netdev" ethtool -S "$netdev"; fi
+    done
+    for port in $ports; do
+        line="grep -sH '' $port/counters/* $port/hw_counters/*"
+        count "$line" sh -c "$line"
+    done
+}
+
+counters() {
+    netdevs=$(paths '/sys/class/net/*/device')
+    ports=$(paths '/sys/class/infiniband/*/ports/*')
+    taken=
+    read_counters 1
+}
+
+# As much of the interval as the rest of the collection has not taken.
+counters_again() {
+    [ -n "$taken" ] && [ "$interval_s" -gt 0 ] || return 0
+    clock
+    pause=$(((interval_s * 100 - now + ${taken%% *} + 99) / 100))
+    left=$((started + total_s - $(date +%s)))
+    [ "$pause" -le "$left" ] || pause=$left
+    [ "$pause" -le 0 ] || sleep "$pause"
+    read_counters 2
 }
 
 system() {
@@ -133,12 +187,19 @@ system() {
     # A key that the kernel does not show is grep's line of error.
     look_as 'grep -H . /proc/sys (sysctl keys of the policy)' grep -H . $sysctl_paths
     look_line 'grep -sH . /proc/sys/net/ipv[46]/neigh/*/base_reachable_time_ms'
+    look_line 'grep -nsHE "^ *-?[a-z].*=" /etc/sysctl.conf /etc/sysctl.d/*.conf /run/sysctl.d/*.conf /usr/local/lib/sysctl.d/*.conf /usr/lib/sysctl.d/*.conf'
 }
 
 kernel_modules() {
     look lsmod
     for module in $modules; do look modinfo -p "$module"; done
     if has modprobe; then look_line 'modprobe -c | grep ^options'; else look modprobe -c; fi
+}
+
+# What drivers, verbs and libraries are made of: a package that changed explains what a node did not do before.
+packages() {
+    names='rdma-core libibverbs* ibverbs-* librdmacm* perftest ucx* mlnx-* doca-* kmod-mlnx* nvidia-driver* nvidia-fabricmanager* cuda-drivers* libnccl* linux-image-* kernel-core* iproute* ethtool'
+    if has dpkg-query; then look dpkg-query -W $names; elif has rpm; then look rpm -qa $names; fi
 }
 
 node_locale() {
@@ -178,6 +239,7 @@ python_versions() {
 engines() {
     # Deployments of this user without systemd: what their supervisors wrote, which processes live, what they said.
     for path in $(paths "${XDG_STATE_HOME:-$HOME/.local/state}/pdctl/deployments/*/status.json"); do
+        look cat "${path%/status.json}/record.json"
         look cat "$path"
         pids=$(printf '%s\n' "$answer" | sed -n 's/.*"pid": *\([0-9][0-9]*\).*/\/proc\/\1/p' | sort -u | head -n 64)
         [ -z "$pids" ] || look ls -d $pids
@@ -195,12 +257,12 @@ network() {
     look ip rule show
     has ethtool || look ethtool
     has mlnx_qos || look mlnx_qos
-    for path in $(paths '/sys/class/net/*/device'); do
+    for path in $netdevs; do
         path=${path%/device}
         netdev=${path##*/}
         if has ethtool; then
             look ethtool "$netdev"
-            for option in -i -S -a -k; do look ethtool "$option" "$netdev"; done
+            for option in -i -a -k; do look ethtool "$option" "$netdev"; done
         fi
         has mlnx_qos && look mlnx_qos -i "$netdev"
         for object in pfc app buffer dcbx ets; do
@@ -222,7 +284,6 @@ rdma_devices() {
         look_line "grep -sH '' $path/fw_ver $path/board_id $path/hca_type $path/tc/*/traffic_class"
         for port in $(paths "$path/ports/*"); do
             look_line "grep -sH '' $port/state $port/phys_state $port/rate $port/link_layer $port/lid $port/gids/* $port/gid_attrs/types/* $port/gid_attrs/ndevs/*"
-            look_line "grep -sH '' $port/counters/* $port/hw_counters/*"
         done
     done
     look_line "grep -sH '' /sys/kernel/mm/memory_peers/*/*"
@@ -284,14 +345,20 @@ kernel_log() {
 }
 
 main() {
-    started=$(date +%s)
     hung=
     privilege=none
+    missing=
+    for tool in cat date grep head id sed sleep sort tail wc; do has "$tool" || missing="$missing $tool"; done
+    if [ -n "$missing" ]; then
+        block 'pdctl-collect begin' 127 "pdctl: cannot look, not installed:$missing"
+        return
+    fi
     if [ "$(id -u)" = 0 ]; then
         privilege=root
     elif has sudo && sudo -n true </dev/null >/dev/null 2>&1; then
         privilege=sudo
     fi
+    started=$(date +%s)
     # A child of sudo is root's: only root's own timeout can end it.
     bounded=
     has timeout && bounded="timeout -s KILL $command_s"
@@ -301,15 +368,19 @@ main() {
         session=$bounded
     fi
     block 'pdctl-collect begin' 0 "version 1 epoch $started uid $(id -u) privilege $privilege"
+    # When whoever looks asked, by his own clock: what the clocks of two nodes are compared through.
+    [ -z "${asked-}" ] || block "date +%s   # asked at $asked" 0 "$started"
     # What the session was given is the node's; everything after speaks C, so that readers can read it.
     look locale
     look locale charmap
     LC_ALL=C
     LANGUAGE=
     export LC_ALL LANGUAGE PATH
+    counters
     node_locale
     system
     kernel_modules
+    packages
     python_versions
     package_manager
     network
@@ -318,6 +389,7 @@ main() {
     gpu
     kernel_log
     engines
+    counters_again
     block 'pdctl-collect end' 0 "seconds $(($(date +%s) - started))"
 }
 

@@ -8,6 +8,9 @@ from pdchecks.policy import Policy
 # A tool that answers at all answers within this; nvidia-smi without a persistence daemon takes the longest, about 5 s.
 COMMAND_S = 10
 TOTAL_S = 90
+# mlx5 reads its firmware's counters about once a second; ten of them tell a rate from a single event.
+INTERVAL_S = 10
+MAX_INTERVAL_S = 60
 _MOST_BYTES = 131_072
 
 # Modules whose accepted parameters are compared with modprobe.d, whatever the policy loads.
@@ -23,13 +26,17 @@ _UNITS = (
 )
 
 
-def script(policy: Policy) -> str:
-    """The script for one node: its parameters as shell variables, then `collect.sh`."""
+def script(policy: Policy, interval_s: int = INTERVAL_S) -> str:
+    """The script for one node: its parameters as shell variables, then `collect.sh`.
+
+    interval_s: seconds between the two readings of the counters, at most `MAX_INTERVAL_S`; 0 for one reading.
+    """
     values = policy.values
     units = {unit for family in values.services.get("rdma", {}).values() for unit in family.units}
     parameters = {
         "command_s": str(COMMAND_S),
         "total_s": str(TOTAL_S),
+        "interval_s": str(min(max(0, interval_s), MAX_INTERVAL_S)),
         "most": str(_MOST_BYTES),
         "locales": " ".join(values.locale.candidates),
         "sysctl_paths": " ".join(proc_path(key) for key, value in values.sysctl.items() if value is not None),

@@ -1,8 +1,28 @@
 """The remedy that a role of ours is."""
 
+from collections.abc import Mapping
+
 from pdchecks.finding import Impact, Remedy
 
 
 def converge(role: str, text: str, *by_hand: str, impact: Impact = Impact.NONE, survives_reboot: bool = True) -> Remedy:
     """`pdctl provision --tags ROLE` carries the policy to the node; by_hand: commands that do the same without it."""
-    return Remedy(text, role, (role,), by_hand, survives_reboot=survives_reboot, impact=impact)
+    return Remedy(text, role, (role,), commands=by_hand, survives_reboot=survives_reboot, impact=impact)
+
+
+# The record of role sysctl: by hand and by role the next boot reads one file.
+SYSCTL_RECORD = "/etc/sysctl.d/90-pdctl.conf"
+
+
+def kernel_parameters(text: str, wanted: Mapping[str, int | str]) -> Remedy:
+    """wanted: keys and values. By hand: recorded for every boot, and applied from that record."""
+    return Remedy(
+        text,
+        "sysctl",
+        ("sysctl",),
+        commands=(
+            *(f"echo '{key} = {value}' >> {SYSCTL_RECORD}" for key, value in wanted.items()),
+            f"sysctl -p {SYSCTL_RECORD}",
+        ),
+        until_reboot=tuple(f"sysctl -w '{key}={value}'" for key, value in wanted.items()),
+    )

@@ -1,12 +1,16 @@
-"""Counters of ports: what grew between two readings, and the names by which drivers call the same thing."""
+"""Counters of ports: what grew between two readings, and the names by which drivers call the same thing.
+
+A counter of one reading may have stood so for a year: what it tells is of unknown age, and no more than a warning.
+"""
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pdchecks.evidence import Quote, words
 from pdchecks.facts.net import NicCounters
 from pdchecks.facts.rdma import RdmaCounters
+from pdchecks.finding import Status
 from pdchecks.nodefacts import NodeFacts
 
 _SLEEP = re.compile(r"\bsleep (?P<seconds>\d{1,5}(?:\.\d{1,3})?)\b")
@@ -21,11 +25,38 @@ _PRIORITY = (
 _SAME = {"pfc_ena_frames": "pause", "xoff": "pause", "duration_us": "pause_duration", "transitions": "pause_transition"}
 
 
+# Width in bits of the InfiniBand port counters (PortCounters attribute, InfiniBand specification 16.1.3.5). They stop at
+# their largest value; newer kernels read the wider ones of PortCountersExtended under the same names.
+WIDTHS = {
+    "symbol_error": 16,
+    "link_error_recovery": 8,
+    "link_downed": 8,
+    "port_rcv_errors": 16,
+    "port_rcv_remote_physical_errors": 16,
+    "port_rcv_switch_relay_errors": 16,
+    "port_xmit_discards": 16,
+    "port_xmit_constraint_errors": 8,
+    "port_rcv_constraint_errors": 8,
+    "local_link_integrity_errors": 4,
+    "excessive_buffer_overrun_errors": 4,
+    "VL15_dropped": 16,
+    "port_xmit_data": 32,
+    "port_rcv_data": 32,
+    "port_xmit_packets": 32,
+    "port_rcv_packets": 32,
+    "port_xmit_wait": 32,
+}
+
+
+def saturated(name: str, value: int) -> bool:
+    return name in WIDTHS and value == 2 ** WIDTHS[name] - 1
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """One port's counters. values: the latest; grown: since an earlier reading, or None where there is none.
 
-    seconds: between the two, where the command says so.
+    seconds: between the two, where the command says so. A counter that fell or is saturated has no growth.
     """
 
     name: str
@@ -33,6 +64,30 @@ class Reading:
     grown: Mapping[str, int] | None
     seconds: float | None
     command: str
+
+    @property
+    def since(self) -> str:
+        """The period that `recent` is about, for a summary."""
+        if self.grown is None:
+            return "since the counters began, at an unknown time"
+        return f"in {self.seconds:g} s" if self.seconds else "between two readings"
+
+    @property
+    def recent(self) -> Mapping[str, int]:
+        """What grew, or from one reading everything since the counters began."""
+        return self.values if self.grown is None else self.grown
+
+    def at_most(self, status: Status) -> Status:
+        """The status that one reading can bear: nobody knows when its counters grew."""
+        return Status.WARN if self.grown is None and status is Status.FAIL else status
+
+    def of_life(self) -> "Reading":
+        """The same as one reading: for what an idle interval cannot show."""
+        return replace(self, grown=None, seconds=None)
+
+    def moved(self, names: Iterable[str]) -> "Reading":
+        """This, or `of_life` where none of the named counters grew."""
+        return self if self.grown is None or total(self.grown, names) else self.of_life()
 
     def quote(self, names: Iterable[str]) -> Quote:
         shown = [f"{name}: {self.values[name]}" for name in names if name in self.values]
@@ -60,17 +115,22 @@ def _readings(named: list[tuple[str, RdmaCounters | NicCounters]]) -> list[Readi
         values: dict[str, int] = {}
         grown: dict[str, int] = {}
         seconds: float | None = None
+        timed = False
         for facts in tools.values():
             for fact in facts:
                 values |= fact.values
             first, last = facts[0], facts[-1]
             waited = _SLEEP.search(last.quote.command)
-            growth = {key: last.values[key] - first.values[key] for key in first.values.keys() & last.values.keys()}
-            if len(facts) > 1 and (waited or any(growth.values())) and min(growth.values(), default=0) >= 0:
-                grown |= growth
+            growth = {key: last.values[key] - first.values[key] for key in last.values if key in first.values}
+            # Two outputs side by side are two readings if one says that it waited, or if all that differs grew.
+            if len(facts) > 1 and (waited or (any(growth.values()) and min(growth.values()) >= 0)):
+                timed = True
+                grown |= {
+                    key: more for key, more in growth.items() if more >= 0 and not saturated(key, last.values[key])
+                }
                 seconds = float(waited["seconds"]) if waited else seconds
         command = next(iter(tools.values()))[-1].quote.command
-        found.append(Reading(name, values, grown or None, seconds, command))
+        found.append(Reading(name, values, grown if timed else None, seconds, command))
     return found
 
 

@@ -13,6 +13,7 @@ never read. A block ends at `=== end`, at the next `=== cmd:`, or with the text.
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 _HEAD = re.compile(r"=== cmd: ?(?P<command>.*)")
 _RC = re.compile(r"=== rc: ?(?P<rc>-?\d{1,10})\s*")
@@ -24,9 +25,11 @@ LONGEST_LINE = 4_000
 _SEPARATORS = re.compile(r"[\s|;&()'\"]+")
 
 
-def words(command: str) -> list[str]:
+@lru_cache(maxsize=4096)
+def words(command: str) -> tuple[str, ...]:
     """The words of a command line, a path in place of a program reduced to the program."""
-    return [word.rsplit("/", 1)[-1] if word.startswith(("/", "./")) else word for word in _SEPARATORS.split(command)]
+    parts = _SEPARATORS.split(command)
+    return tuple(word.rsplit("/", 1)[-1] if word.startswith(("/", "./")) else word for word in parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,27 @@ def read_blocks(text: str) -> list[Block]:
             lines.append(line)
     close()
     return blocks
+
+
+def own_blocks(text: str) -> list[Block]:
+    """The blocks of one node's collector: what looks like a node's name before a command is part of the command."""
+    return [
+        Block(f"{block.node}: {block.command}" if block.node else block.command, block.rc, block.output)
+        for block in read_blocks(text)
+    ]
+
+
+def print_blocks(blocks: Iterable[Block]) -> str:
+    """The text that `own_blocks` reads back to the same blocks."""
+    lines: list[str] = []
+    for block in blocks:
+        lines.append(f"=== cmd: {block.command}")
+        if block.rc is not None:
+            lines.append(f"=== rc: {block.rc}")
+        # As the collector does it: a line of output must not look like one of ours.
+        lines += [f" {line}" if line.startswith("===") else line for line in block.output.split("\n") if block.output]
+        lines.append("=== end")
+    return "\n".join(lines) + "\n"
 
 
 def _split_node(command: str) -> tuple[str, str]:

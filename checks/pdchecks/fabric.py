@@ -1,14 +1,14 @@
 """What the facts of a node say together about its fabric: its ports, and which interface belongs to which device."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
 from pdchecks.evidence import Quote
 from pdchecks.facts.log import DevicesInUse
 from pdchecks.facts.net import Netdev, NicDriver
-from pdchecks.facts.rdma import Gid, RdmaPort
+from pdchecks.facts.rdma import Gid, NoRdmaDevice, RdmaPort
 from pdchecks.nodefacts import NodeFacts
 from pdchecks.unknown import Unknown, known
 
@@ -23,6 +23,11 @@ RDMA_DRIVERS = frozenset(
 REPRESENTOR_DRIVERS = frozenset({"mlx5e_rep", "efx_ef100_rep"})
 # rdma-core's and udev's persistent names share the PCI part: rocep5s0f0 and enp5s0f0 (with np0 behind it for a port).
 _NAMED_BY_PCI = re.compile(r"(?:roce|ib|en|iw)(?P<path>(?:P\d{1,5})?p\d{1,3}s\d{1,3}(?:f\d{1,3})?)(?:np\d{1,2})?")
+
+# systemd.net-naming-scheme(7), Ethernet; the kernel's own order.
+_NAMED_AS_HARDWARE = re.compile(r"en(?:o|s|P?\d{0,5}p|x)\w{1,20}|eth\d{1,3}")
+# rtnetlink's kinds that stand on hardware ports and may carry what those carry.
+_CARRYING_KINDS = frozenset({"bond", "vlan", "macvlan", "macvtap", "ipvlan", "team", "macsec"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +58,12 @@ class Port:
         return not self.active and not isinstance(self.state, Unknown)
 
 
-def ports(node: NodeFacts) -> list[Port]:
+def ports(node: NodeFacts) -> tuple[Port, ...]:
     """Every port of which some tool printed the state, in the order of the evidence."""
+    return node.derived(_ports)
+
+
+def _ports(node: NodeFacts) -> tuple[Port, ...]:
     grouped: dict[tuple[str, int], list[RdmaPort]] = {}
     for fact in node.all(RdmaPort):
         grouped.setdefault((fact.device, fact.port), []).append(fact)
@@ -76,7 +85,7 @@ def ports(node: NodeFacts) -> list[Port]:
                 tuple(dict.fromkeys(fact.quote for fact in facts)),
             )
         )
-    return found
+    return tuple(found)
 
 
 def _first(values: Iterable[T | Unknown]) -> T | Unknown:
@@ -94,6 +103,8 @@ def layer(node: NodeFacts, device: str) -> str | Unknown:
     printed = _first(fact.layer for fact in node.all(RdmaPort) if fact.device == device)
     if not isinstance(printed, Unknown):
         return printed
+    if any(of == device and medium(node, netdev) == "infiniband" for netdev, of in netdevs(node).items()):
+        return "InfiniBand"
     gids = [gid for gid in node.all(Gid) if gid.device == device]
     if any(gid.version == 2 or gid.ipv4 or known(gid.netdev) for gid in gids):
         return "Ethernet"
@@ -107,8 +118,12 @@ def is_infiniband(node: NodeFacts, device: str | Unknown) -> bool:
     return not isinstance(device, Unknown) and layer(node, device) == "InfiniBand"
 
 
-def netdevs(node: NodeFacts) -> dict[str, str]:
+def netdevs(node: NodeFacts) -> Mapping[str, str]:
     """The RDMA device by network interface, as tools print it or persistent names tell it."""
+    return node.derived(_netdevs)
+
+
+def _netdevs(node: NodeFacts) -> Mapping[str, str]:
     found: dict[str, str] = {}
     for port in node.all(RdmaPort):
         if (netdev := known(port.netdev)) is not None:
@@ -137,6 +152,8 @@ def _interfaces(node: NodeFacts) -> Iterator[str]:
 def carries_rdma(node: NodeFacts, netdev: str) -> bool | None:
     """Whether RoCE traffic uses that interface; None where the evidence cannot tell."""
     belongs = netdevs(node)
+    if medium(node, netdev) == "infiniband":
+        return False
     if netdev in belongs:
         return not is_infiniband(node, belongs[netdev])
     for fact in node.all(Netdev):
@@ -145,7 +162,44 @@ def carries_rdma(node: NodeFacts, netdev: str) -> bool | None:
     driver = known(driver_of(node, netdev))
     if driver is not None and driver not in RDMA_DRIVERS:
         return False
+    if medium(node, netdev) not in ("", "ether") or made_by_software(node, netdev):
+        return False
     return False if belongs and node.collected else None
+
+
+def medium(node: NodeFacts, netdev: str) -> str:
+    """The type of an interface's link, `ether` or another; empty where nothing prints it."""
+    return next((fact.medium for fact in node.all(Netdev) if fact.name == netdev and fact.medium), "")
+
+
+def made_by_software(node: NodeFacts, netdev: str) -> bool:
+    """A tunnel, a bridge, a pair of virtual ends. Bonds and VLANs are not meant: RoCE runs over those.
+
+    The kernel gives a link without hardware no queue (IFF_NO_QUEUE), bonds and what stands on another interface too.
+    """
+    shown = [fact for fact in node.all(Netdev) if fact.name == netdev]
+    if any(fact.kind for fact in shown):
+        return not any(fact.kind in _CARRYING_KINDS for fact in shown)
+    return any(fact.queue == "noqueue" and not fact.lower and "MASTER" not in fact.quote.text for fact in shown)
+
+
+def has_no_rails(node: NodeFacts) -> bool:
+    """Known to have no RDMA device and no more than one interface to other hosts: what rails need is not needed."""
+    names = {fact.name for fact in node.all(Netdev) if fact.name != "lo" and fact.up is not False}
+    reaching = [name for name in names if not made_by_software(node, name)]
+    return bool(node.all(NoRdmaDevice)) and bool(node.all(Netdev)) and len(reaching) < 2
+
+
+NO_RAILS = "which only hosts with several rails need: this one has no RDMA device and one network interface"
+
+
+def is_hardware(node: NodeFacts, netdev: str) -> bool:
+    """Whether the evidence shows an Ethernet port of a card: by its driver, its queues or its persistent name."""
+    if carries_rdma(node, netdev) is False or any(f.kind or f.lower for f in node.all(Netdev) if f.name == netdev):
+        return False
+    if known(driver_of(node, netdev)) in RDMA_DRIVERS or _NAMED_AS_HARDWARE.fullmatch(netdev):
+        return True
+    return any(fact.queue == "mq" for fact in node.all(Netdev) if fact.name == netdev)
 
 
 def driver_of(node: NodeFacts, netdev: str) -> str | Unknown:

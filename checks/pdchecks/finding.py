@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from pdchecks.evidence import Quote
 
@@ -60,20 +60,30 @@ class Subject:
 class Remedy:
     """What to do. role: the role of ours that does it, with its tags; commands: by hand, exactly.
 
-    survives_reboot: whether the effect is still there after a reboot.
+    survives_reboot: whether the effect of role and commands is still there after a reboot. until_reboot: other commands,
+    whose effect is not.
     """
 
     text: str
     role: str | None = None
     tags: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
+    until_reboot: tuple[str, ...] = ()
     survives_reboot: bool = True
     impact: Impact = Impact.NONE
 
 
 @dataclass(frozen=True, slots=True)
+class Waived:
+    """Why a finding is known and accepted. expires: ISO date, the last day on which it is."""
+
+    reason: str
+    expires: str
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
-    """One check's one status for one subject."""
+    """One check's one status for one subject. waived: it keeps its status, and counts as none."""
 
     check: str
     topic: str
@@ -86,17 +96,43 @@ class Finding:
     verify: tuple[str, ...]
     remedy: Remedy | None
     sources: tuple[str, ...]
+    waived: Waived | None = None
+
+    @property
+    def fault(self) -> bool:
+        """Whether something is wrong, or may be, and nobody has accepted it."""
+        return self.status in (Status.WARN, Status.FAIL) and self.waived is None
 
 
-def document(findings: Iterable[Finding], incomplete: Iterable[tuple[str, str]] = ()) -> dict[str, Any]:
-    """The findings as a JSON document of schema `pdctl.findings/1`.
+class Incomplete(NamedTuple):
+    """A node that could not be looked at, or not as a whole: why, and what to do (may be empty)."""
 
-    incomplete: node and reason, of nodes that could not be looked at.
+    node: str
+    reason: str
+    hint: str = ""
+
+
+class Unrecognised(NamedTuple):
+    """What was given and nobody could read. source: a file or a node; text: the command, or the first words.
+
+    line: where in the source it begins, from 1, or 0. lines: how many.
     """
+
+    source: str
+    line: int
+    text: str
+    lines: int
+
+
+def document(
+    findings: Iterable[Finding], incomplete: Iterable[Incomplete] = (), unrecognised: Iterable[Unrecognised] = ()
+) -> dict[str, Any]:
+    """The findings as a JSON document of schema `pdctl.findings/1`."""
     return {
         "schema": SCHEMA,
         "findings": [_record(finding) for finding in findings],
-        "incomplete": [{"node": node, "reason": reason} for node, reason in incomplete],
+        "incomplete": [entry._asdict() for entry in incomplete],
+        "unrecognised": [entry._asdict() for entry in unrecognised],
     }
 
 
@@ -105,6 +141,8 @@ def _record(finding: Finding) -> dict[str, Any]:
     if finding.subject.peer is not None:
         subject["peer"] = finding.subject.peer
     remedy = finding.remedy
+    waived = finding.waived
+    added = {} if waived is None else {"waived": {"reason": waived.reason, "expires": waived.expires}}
     return {
         "check": finding.check,
         "topic": finding.topic,
@@ -122,8 +160,10 @@ def _record(finding: Finding) -> dict[str, Any]:
             "role": remedy.role,
             "tags": list(remedy.tags),
             "commands": list(remedy.commands),
+            "until_reboot": list(remedy.until_reboot),
             "survives_reboot": remedy.survives_reboot,
             "impact": remedy.impact.value,
         },
         "sources": list(finding.sources),
+        **added,
     }

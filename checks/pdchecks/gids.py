@@ -9,7 +9,7 @@ from pdchecks.nodefacts import NodeFacts
 from pdchecks.unknown import Unknown, known
 
 # The variables by which libraries take one GID index for every device.
-_VARIABLES = ("NCCL_IB_GID_INDEX", "UCX_IB_GID_INDEX", "MC_GID_INDEX", "NVSHMEM_IB_GID_INDEX", "RCCL_IB_GID_INDEX")
+VARIABLES = ("NCCL_IB_GID_INDEX", "UCX_IB_GID_INDEX", "MC_GID_INDEX", "NVSHMEM_IB_GID_INDEX", "RCCL_IB_GID_INDEX")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def _fuller(one: Gid | None, other: Gid) -> Gid:
 
 def gid_variables(values: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Variables that fix a GID index; a negative one or `auto` leaves the choice to the library."""
-    for name in _VARIABLES:
+    for name in VARIABLES:
         value = values.get(name, "").strip("\"' ")
         if value.isdecimal() and len(value) < 4:
             yield name, value

@@ -1,7 +1,7 @@
 """One kernel parameter against the policy's value."""
 
 from pdchecks.check import Verdict
-from pdchecks.converge import converge
+from pdchecks.converge import kernel_parameters
 from pdchecks.facts.host import Sysctl
 from pdchecks.finding import Status
 from pdchecks.unknown import Unknown
@@ -27,9 +27,7 @@ def judge_value(fact: Sysctl, wanted: int | str, *, more_is_fine: bool, cause: s
         cause,
         (fact.quote,),
         (f"sysctl {fact.key}", f"grep -rs '{fact.key}' /etc/sysctl.conf /etc/sysctl.d /usr/lib/sysctl.d"),
-        converge(
-            "sysctl", "Write the policy's value to a drop-in and to the kernel.", f"sysctl -w '{fact.key}={want}'"
-        ),
+        kernel_parameters("Record the policy's value for every boot, and apply it.", {fact.key: want}),
     )
 
 

@@ -12,6 +12,8 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from pdchecks.wrong_value import wrong_value
+
 _MAX_BYTES = 1 << 20
 
 
@@ -155,7 +157,9 @@ def read_layer(path: Path) -> Layer:
         if path.stat().st_size > _MAX_BYTES:
             raise PolicyError(f"{path}: larger than {_MAX_BYTES} bytes")
         data = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except OSError as error:
+        raise PolicyError(f"{path}: {error.strerror}") from error
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
         raise PolicyError(f"{path}: {error}") from error
     if not isinstance(data, dict):
         raise PolicyError(f"{path}: a policy is a mapping of sections")
@@ -174,7 +178,7 @@ def resolve(layers: Sequence[Layer]) -> Policy:
         first = error.errors()[0]
         path = tuple(str(part) for part in first["loc"])
         origin = next((origins[path[:n]] for n in range(len(path), 0, -1) if path[:n] in origins), layers[-1].origin)
-        raise PolicyError(f"{origin}: {'.'.join(path)}: {first['msg'].lower()}") from error
+        raise PolicyError(f"{origin}: `{'.'.join(path)}` {wrong_value(first)}") from error
 
 
 def _merge(

@@ -20,3 +20,8 @@ def netdev_mtu_for(path: int) -> int:
 def xoff_bytes(speed_mbps: int, cable_m: int, mtu: int) -> int:
     """Bytes that still arrive after a pause was sent; linux mlx5 en/port_buffer.c, calculate_xoff()."""
     return int((301 + 2.16 * cable_m) * max(speed_mbps, 40_000) / 1000 + 2.72 * mtu)
+
+
+def traffic_class(dscp: int) -> int:
+    """The byte of the IP header that carries the DSCP and says that the sender can be slowed: ECT(0), RFC 3168."""
+    return dscp << 2 | 2

@@ -10,7 +10,7 @@ from pdchecks.facts.deployment import SupervisedUnit
 from pdchecks.facts.gpu import Gpu, GpuPresent, GpuProcess
 from pdchecks.facts.host import NonAsciiByte, RepoScan, Unit, YumWrapper
 from pdchecks.facts.rdma import NoRdmaDevice
-from pdchecks.finding import Finding, Severity, Status
+from pdchecks.finding import Finding, Severity, Status, Unrecognised
 from pdchecks.nodefacts import NodeFacts, gather
 from pdchecks.policy import Policy
 from pdchecks.units import is_engine
@@ -26,16 +26,33 @@ def diagnose(
 
     asked = CHECKS if checks is None else checks
     nodes = [(node, policy_of(node.name)) for node in map(gather, evidence)]
-    findings = [
-        finding
-        for node, policy in nodes
-        for check in asked
-        if isinstance(check, NodeCheck)
-        for finding in _ask_node(check, node, policy)
-    ]
+    return merged([of_node(node, policy, asked) for node, policy in nodes], nodes, asked)
+
+
+def of_node(node: NodeFacts, policy: Policy, checks: Sequence[Check]) -> list[Finding]:
+    """What the checks of one node say of it."""
+    return [f for check in checks if isinstance(check, NodeCheck) for f in _ask_node(check, node, policy)]
+
+
+def merged(
+    findings: Iterable[Iterable[Finding]], nodes: Sequence[tuple[NodeFacts, Policy]], checks: Sequence[Check]
+) -> list[Finding]:
+    """The nodes' findings and those of the fleet, one for each subject of a check, worst first."""
+    found = [finding for one in findings for finding in one]
     if len(nodes) > 1:
-        findings += [f for check in asked if isinstance(check, FleetCheck) for f in _ask_fleet(check, nodes)]
-    return sorted(_settle(findings), key=_order)
+        found += [f for check in checks if isinstance(check, FleetCheck) for f in _ask_fleet(check, nodes)]
+    return sorted(_settle(found), key=_order)
+
+
+def unrecognised(nodes: Iterable[NodeFacts]) -> list[Unrecognised]:
+    """Blocks that no reader knows. Our own collector prints a few for people; those are not listed."""
+    return [
+        Unrecognised(node.name, 0, unread.quote.command or unread.quote.text, unread.quote.text.count("\n") + 1)
+        for node in nodes
+        if not node.collected
+        for unread in node.unread
+        if not unread.known
+    ]
 
 
 def _ask_node(check: NodeCheck, node: NodeFacts, policy: Policy) -> Iterator[Finding]:
@@ -74,8 +91,9 @@ def _silence(check: Check, node: NodeFacts) -> Verdict:
     reasons = {tool: node.why_unread(tool) for tool in check.tools}
     if check.silence_passes and any(node.saw(tool) for tool in check.tools):
         return Verdict(Status.PASS, "node", f"{check.title}: nothing of it in what was read")
-    why = "; ".join(f"{tool}: {reason}" for tool, reason in reasons.items() if reason)
-    return Verdict(Status.UNKNOWN, "node", f"{check.title}: could not be seen; {why or 'no tool shows it here'}")
+    why = "; ".join(f"{tool}: {' '.join(reason.split())}" for tool, reason in reasons.items() if reason)
+    why = why or f"nothing was read of {', '.join(check.tools)}"
+    return Verdict(Status.UNKNOWN, "node", f"not known whether this is so: {check.title} ({why})")
 
 
 def _has(node: NodeFacts, need: Need) -> bool:

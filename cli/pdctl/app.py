@@ -9,16 +9,21 @@ from typer.core import TyperGroup
 
 from pdctl.commands import (
     checks,
+    collect,
     demo,
     doctor,
     down,
+    env,
     help_topics,
     inventory,
     kv,
+    lint,
     logs,
     model,
     pair,
+    policy,
     provision,
+    runs,
     secret,
     status,
     up,
@@ -26,6 +31,7 @@ from pdctl.commands import (
 from pdctl.errors import PdError
 from pdctl.exit_codes import ExitCode
 from pdctl.system_errors import reader_may_leave, silence_stdout, unusable
+from pdctl.usage import told_as_ours
 
 PANELS = ("Start", "Diagnose", "Operate", "Develop")
 
@@ -34,11 +40,11 @@ class PanelGroup(TyperGroup):
     """Plain help, with commands grouped under the four panels (rich's help doubles the start-up time)."""
 
     def make_context(self, *args: Any, **more: Any) -> Any:
-        with reader_may_leave():
+        with reader_may_leave(), told_as_ours():
             return super().make_context(*args, **more)
 
     def invoke(self, ctx: Any) -> Any:
-        with reader_may_leave():
+        with reader_may_leave(), told_as_ours():
             return super().invoke(ctx)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -47,7 +53,7 @@ class PanelGroup(TyperGroup):
             command = self.get_command(ctx, name)
             if command is not None and not command.hidden:
                 panel = getattr(command, "rich_help_panel", None)
-                rows[panel if isinstance(panel, str) else "Develop"].append((name, command.get_short_help_str(78)))
+                rows[panel if isinstance(panel, str) else "Develop"].append((name, command.get_short_help_str(120)))
         for panel, entries in rows.items():
             if entries:
                 with formatter.section(panel):
@@ -82,16 +88,21 @@ def _options(
 app.command("demo", rich_help_panel="Start")(demo.demo)
 app.command("provision", rich_help_panel="Start")(provision.provision)
 app.add_typer(inventory.app, name="inventory", rich_help_panel="Start")
+app.add_typer(policy.app, name="policy", rich_help_panel="Start")
 app.command("up", rich_help_panel="Start")(up.up)
 app.add_typer(model.app, name="model", rich_help_panel="Start")
 app.command("doctor", rich_help_panel="Diagnose")(doctor.doctor)
+app.command("collect", rich_help_panel="Diagnose")(collect.collect)
 app.command("explain", rich_help_panel="Diagnose")(checks.explain)
 app.add_typer(checks.app, name="checks", rich_help_panel="Diagnose")
+app.command("lint", rich_help_panel="Diagnose")(lint.lint)
 app.command("pair", rich_help_panel="Diagnose")(pair.pair)
 app.add_typer(kv.app, name="kv", rich_help_panel="Diagnose")
 app.command("status", rich_help_panel="Operate")(status.status)
 app.command("logs", rich_help_panel="Operate")(logs.logs)
 app.command("down", rich_help_panel="Operate")(down.down)
+app.add_typer(runs.app, name="runs", rich_help_panel="Operate")
+app.command("env", rich_help_panel="Operate")(env.env)
 app.add_typer(secret.app, name="secret", rich_help_panel="Operate")
 app.add_typer(help_topics.app, name="help", rich_help_panel="Develop")
 

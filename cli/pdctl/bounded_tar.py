@@ -5,20 +5,66 @@ import gzip
 import lzma
 import tarfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Protocol
 
 MAX_HEADER_BYTES = 256 << 10
 """For all headers of one member together: names and attributes are short."""
+MAX_WINDOW_BYTES = 64 << 20
+"""What a Zstandard stream may make the reader keep; `zstd -19` needs 8 MiB."""
 _CHUNK = 64 << 10
 
-_Stream = IO[bytes] | gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile
+
+class _Zstandard:
+    """Decompresses forward. tarfile steps back by one byte between members, which the library cannot do."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        import zstandard
+
+        self._broken = zstandard.ZstdError
+        decompressor = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW_BYTES)
+        self._reader = decompressor.stream_reader(stream, read_across_frames=True, closefd=False)
+        self._position, self._last, self._again = 0, b"", False
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._last if self._again and size else b""
+        self._again = self._again and not data
+        while len(data) < size:
+            try:
+                piece = self._reader.read(size - len(data))
+            except self._broken as error:
+                raise OSError(str(error)) from error
+            if not piece:
+                break
+            data += piece
+        self._position += len(data)
+        self._last = data[-1:] or self._last
+        return data
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        if offset == self._position - 1 and not self._again:
+            self._position, self._again = offset, True
+        while self._position < offset and self.read(min(_CHUNK, offset - self._position)):
+            pass
+        if self._position > offset:
+            raise OSError("the archive is read forward only")
+        return self._position
+
+    def tell(self) -> int:
+        return self._position
+
+    def close(self) -> None:
+        self._reader.close()  # type: ignore[no-untyped-call]
+
+
+_Stream = IO[bytes] | gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile | _Zstandard
 _OPENERS: tuple[tuple[bytes, Callable[[IO[bytes]], _Stream]], ...] = (
     (b"\x1f\x8b", lambda stream: gzip.GzipFile(fileobj=stream)),
     (b"BZh", bz2.BZ2File),
     (b"\xfd7zXZ\x00", lzma.LZMAFile),
+    (b"\x28\xb5\x2f\xfd", _Zstandard),
 )
 
 UNREADABLE = (OSError, EOFError, ValueError, RecursionError, tarfile.TarError, zlib.error, lzma.LZMAError)
@@ -46,9 +92,12 @@ def is_archive(path: Path) -> bool:
     return True
 
 
-def members(path: Path, limit: int, most: int, spend: Spend) -> Iterator[tuple[str, bytes]]:
-    """(name, content) of each regular member. Links and devices are never followed.
+def members(
+    path: Path, limit: int, most: int, spend: Spend, wanted: Callable[[str], bool]
+) -> Generator[tuple[str, bytes | None], None, None]:
+    """(name, content) of each regular member; the content is None of one that is not wanted.
 
+    Links and devices are never followed; they come with their name and None. Nothing is written anywhere.
     limit: bytes of the archive when decompressed. most: bytes that are read of one member (one more tells that it is
     longer). spend: is told the size of each member, 0 for what is not read, before its content is; may raise.
     Raises TooLarge and what UNREADABLE names.
@@ -65,9 +114,12 @@ def members(path: Path, limit: int, most: int, spend: Spend) -> Iterator[tuple[s
         archive = stack.enter_context(tarfile.open(fileobj=source, mode="r:"))  # type: ignore[call-overload]
         while (member := archive.next()) is not None:
             source.renew()
-            spend(member.size if member.isreg() else 0)
-            content = archive.extractfile(member) if member.isreg() else None
+            reads = member.isreg() and wanted(member.name)
+            spend(member.size if reads else 0)
+            content = archive.extractfile(member) if reads else None
             if content is None:
+                if not member.isdir():
+                    yield member.name, None
                 continue
             pieces: list[bytes] = []
             left = most

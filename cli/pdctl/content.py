@@ -10,3 +10,8 @@ def content_root() -> Path:
     """The folder that holds ansible.cfg, playbooks/, roles/ and inventories/sample/. Read-only by contract."""
     shipped = _PACKAGE / "_content"
     return shipped if shipped.is_dir() else _PACKAGE.parents[1]
+
+
+def sample_inventory() -> Path:
+    """An inventory to copy from; it is there in a checkout and in a wheel."""
+    return content_root() / "inventories" / "sample"

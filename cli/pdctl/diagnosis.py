@@ -1,21 +1,16 @@
 """What lies between looking and printing: which checks, which nodes, which exit code."""
 
-import platform
 import sys
 from collections.abc import Callable, Sequence
 
 from pdchecks.check import Check
-from pdchecks.evidence import Evidence, by_node, read_blocks
-from pdchecks.finding import Finding, Status
+from pdchecks.finding import Finding, Incomplete, Status
 from pdchecks.policy import Policy
 from pdchecks.registry import CHECKS
 from pdctl.errors import UsageError
+from pdctl.evidence_source import Source
 from pdctl.exit_codes import ExitCode, worst
 from pdctl.inventory import Inventory
-from pdctl.reach.outcome import Outcome, Reached, Unreached
-
-Incomplete = tuple[str, str]
-"""A node and why it could not be looked at."""
 
 
 def selected(select: Sequence[str], ignore: Sequence[str]) -> list[Check]:
@@ -32,47 +27,53 @@ def selected(select: Sequence[str], ignore: Sequence[str]) -> list[Check]:
 
 
 def look(
-    inventory: Inventory | None, policy_of: Callable[[str], Policy], *, connect_s: float, deadline_s: float
-) -> tuple[list[Evidence], list[Incomplete]]:
+    inventory: Inventory | None,
+    policy_of: Callable[[str], Policy],
+    *,
+    connect_s: float,
+    deadline_s: float,
+    interval_s: int,
+) -> Source:
     """Runs the collector on every node of the inventory, or on this host."""
-    from pdchecks.collector import script
-    from pdctl.reach.fleet import run_everywhere
-    from pdctl.reach.local import run_local
+    from pdctl.collection import collect
 
-    if inventory is None:
-        name = platform.node() or "localhost"
-        outcomes = [run_local(name, script(policy_of(name)), deadline_s)]
-    else:
-        scripts = {host.name: script(policy_of(host.name)) for host in inventory}
-        outcomes = run_everywhere(
-            inventory.hosts,
-            lambda host: scripts[host.name],
-            connect_s=connect_s,
-            deadline_s=deadline_s,
-            done=_tell if len(inventory) > 1 else lambda outcome: None,
-        )
-    evidence: list[Evidence] = []
-    incomplete: list[Incomplete] = []
-    for outcome in outcomes:
-        # What a node printed is its own, whatever it says about names.
-        blocks = tuple(block for part in by_node(read_blocks(outcome.output), outcome.node) for block in part.blocks)
-        if isinstance(outcome, Unreached):
-            incomplete.append((outcome.node, outcome.reason))
-        elif not blocks:
-            incomplete.append((outcome.node, "the collector printed no evidence"))
-        if blocks:
-            evidence.append(Evidence(outcome.node, blocks))
-    return evidence, incomplete
+    nodes = collect(inventory, policy_of, connect_s=connect_s, deadline_s=deadline_s, interval_s=interval_s)
+    evidence = tuple(seen for node in nodes if (seen := node.evidence))
+    return Source(evidence, incomplete=[node.incomplete for node in nodes if node.incomplete])
 
 
-def _tell(outcome: Outcome) -> None:
-    said = "looked" if isinstance(outcome, Reached) else outcome.reason
-    print(f"{outcome.node}: {said}", file=sys.stderr, flush=True)
+def examine(seen: Source, policy_of: Callable[[str], Policy], checks: Sequence[Check]) -> list[Finding]:
+    """The findings. Blocks that no reader knows are added to what was not recognised."""
+    from pdchecks.run import merged, unrecognised
+    from pdctl.many_nodes import judged
+
+    told = judged([(evidence, policy_of(evidence.node)) for evidence in seen.evidence], checks)
+    seen.unrecognised += unrecognised(each.facts for each in told)
+    nodes = [(each.facts, policy_of(each.facts.name)) for each in told]
+    return merged([each.findings for each in told], nodes, checks)
 
 
-def exit_code(findings: Sequence[Finding], incomplete: Sequence[Incomplete], fail_on: Status) -> ExitCode:
+_MOST_LISTED = 20
+
+
+def tell_unread(seen: Source) -> None:
+    """What was given and not read, on stderr. A long list is cut there, and whole in the JSON document."""
+    for source, begin, text, lines in seen.unrecognised[:_MOST_LISTED]:
+        where = f"{source}:{begin}" if begin else source
+        more = f" ({lines} lines)" if lines > 1 else ""
+        line = f"not recognised: {where}: {text}{more}"
+        # What a stranger wrote moves no cursor and rings no bell here.
+        print("".join(letter if letter.isprintable() else "\ufffd" for letter in line), file=sys.stderr)
+    if len(seen.unrecognised) > _MOST_LISTED:
+        print(f"not recognised: {len(seen.unrecognised) - _MOST_LISTED} more (-o json has all)", file=sys.stderr)
+
+
+def exit_code(
+    findings: Sequence[Finding], incomplete: Sequence[Incomplete], fail_on: Status, *, judged: bool
+) -> ExitCode:
+    """findings: those that count. judged: whether any check said anything, waived or not."""
     # Nothing judged is not a pass: the evidence held nothing that a chosen check reads.
-    codes = [ExitCode.INCOMPLETE] if incomplete or not findings else []
+    codes = [ExitCode.INCOMPLETE] if incomplete or not judged else []
     if any(finding.status.rank >= fail_on.rank for finding in findings):
         codes.append(ExitCode.FINDINGS)
     elif any(finding.status is Status.UNKNOWN for finding in findings):

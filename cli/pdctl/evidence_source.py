@@ -1,133 +1,150 @@
-"""Evidence from files: a file, a folder, a tar archive, or `-` for stdin. Everything is bounded before it is read."""
+"""Evidence from files: our own bundles and evidence files, captures of other tools, pasted text."""
 
-import os
-import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from typing import Any
 
-from pdchecks.evidence import Block, Evidence, by_node, read_blocks
-from pdctl import bounded_tar
+from pdchecks.evidence import Block, Evidence, own_blocks, read_blocks
+from pdchecks.finding import Incomplete, Unrecognised
+from pdchecks.intake.captures import Place, host, place
+from pdchecks.intake.pasted import read_pasted
+from pdctl.bundle_manifest import MANIFEST, Entry, read_manifest
 from pdctl.errors import UsageError
+from pdctl.evidence_files import LINK, File, Wanted, archives, read_files
 
-MAX_FILE_BYTES = 64 << 20
-MAX_TOTAL_BYTES = 512 << 20
-MAX_FILES = 20_000
-
-_FORMAT = "evidence is blocks of `=== cmd: COMMAND`, `=== rc: N`, the output, `=== end`"
-_SMALLER = "give the nodes' own folders or files"
+_FORMAT = "evidence is blocks of `=== cmd: COMMAND`, `=== rc: N`, the output, `=== end`, or what a terminal showed"
+_INVOKED = "Invoked Command: "
+# What a tree of sysfs holds becomes the lines of one block; its files have one line.
+_SYSFS = "grep -H '' /sys/class/infiniband/* /sys/class/net/*/* /sys/bus/pci/devices/*/*_link_*"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Source:
-    """evidence: one entry a node. skipped: names of files that hold no block."""
+    """evidence: one entry a node. unrecognised: what was given and could not be read, each with its place or reason.
 
-    evidence: tuple[Evidence, ...]
-    skipped: tuple[str, ...]
+    policy: by node, what a bundle keeps of its site's policy.
+    """
+
+    evidence: tuple[Evidence, ...] = ()
+    unrecognised: list[Unrecognised] = field(default_factory=list)
+    incomplete: list[Incomplete] = field(default_factory=list)
+    policy: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 def read_sources(names: list[str]) -> Source:
-    """Everything that the names hold. Raises UsageError where one is unreadable or none has a block."""
-    blocks: list[tuple[str, list[Block]]] = []
-    skipped: list[str] = []
+    """Everything that the names hold. Raises UsageError where one is unreadable or there is no text in any."""
+    source = Source()
+    blocks: dict[str, list[Block]] = {}
     for name in names:
-        for label, node, text in _texts(name):
-            found = read_blocks(text)
-            if found:
-                blocks.append((node, found))
-            else:
-                skipped.append(label)
-    if not blocks:
+        for each in (name, *archives(name)):
+            for node, found in _Reading(each, source).blocks(read_files(each, _worth_reading)):
+                blocks.setdefault(node, []).extend(found)
+    if not blocks and not source.incomplete and not any(each.line for each in source.unrecognised):
         raise UsageError(f"no evidence in {', '.join(f'`{name}`' for name in names)}", hint=_FORMAT)
-    grouped: dict[str, list[Block]] = {}
-    for node, found in blocks:
-        for evidence in by_node(found, node):
-            grouped.setdefault(evidence.node, []).extend(evidence.blocks)
-    return Source(tuple(Evidence(node, tuple(group)) for node, group in grouped.items()), tuple(skipped))
+    source.evidence = tuple(Evidence(node, tuple(found)) for node, found in blocks.items())
+    return source
 
 
-def _texts(name: str) -> Iterator[tuple[str, str, str]]:
-    """(what to call it, its node unless it says so itself, text) of each file."""
-    if not name:
-        raise UsageError("`--from` names nothing", hint="give a FILE, a DIR, a TAR, or `-` for stdin")
-    if name == "-":
-        # Python has no stdin object when the descriptor was closed.
-        if sys.stdin is None:
-            raise UsageError("`--from -` reads stdin, which is closed", hint="pipe the evidence in, or name a file")
-        yield "stdin", "stdin", _decode(sys.stdin.buffer.read(MAX_FILE_BYTES + 1), "stdin")
-        return
-    path = Path(name)
-    try:
-        if path.is_dir():
-            yield from _folder(path)
-            return
-        if path.exists() and not path.is_file():
-            raise UsageError(
-                f"`{name}` is neither a file nor a folder", hint="pipe into `--from -` what a device or a FIFO gives"
-            )
-        if bounded_tar.is_archive(path):
-            yield from _archive(path)
+def _worth_reading(paths: Iterable[str]) -> Wanted:
+    """All of our own and of what people put together; of a capture what a reader knows, among thousands of files."""
+    for path in paths:
+        if path == MANIFEST:
+            break
+        if place(path) is not None:
+            return lambda path: place(path) is not None
+    return lambda path: True
+
+
+class _Reading:
+    """One name of the command line."""
+
+    def __init__(self, name: str, source: Source) -> None:
+        self._name, self._source = name, source
+        self._entries: dict[str, Entry] = {}
+        self._sysfs: dict[str, list[str]] = {}
+        self._passed = 0
+        self._capture = False
+        path = Path(name)
+        while path.name in ("sys", "class", "infiniband", "net") and path.parent != path:
+            path = path.parent
+        self._root = path.name or name
+
+    def blocks(self, files: Iterable[File]) -> list[tuple[str, list[Block]]]:
+        """(node, its blocks) of each file."""
+        found: list[tuple[str, list[Block]]] = []
+        kept = list(files)
+        self._capture = any(file.text is None and not file.reason for file in kept)
+        self._manifest(kept)
+        for file in kept:
+            if file.text is None:
+                self._pass(file)
+            else:
+                found += self._one(file, file.text)
+        found += [(node, [_sysfs_block(lines)]) for node, lines in self._sysfs.items()]
+        if self._passed:
+            self._refuse(self._name, f"{self._passed} files of a capture, of which no reader knows one")
+        return found
+
+    def _manifest(self, files: list[File]) -> None:
+        for file in files:
+            if file.path == MANIFEST and file.text is not None and not file.single:
+                entries = read_manifest(file.text)
+                for entry in entries or ():
+                    if entry.file:
+                        self._entries[entry.file] = entry
+                    if entry.incomplete:
+                        self._source.incomplete.append(entry.incomplete)
+                    if entry.policy:
+                        self._source.policy[entry.node] = entry.policy
+                if entries is not None:
+                    files.remove(file)
+                    return
+
+    def _pass(self, file: File) -> None:
+        # A capture is full of links; elsewhere one is worth a word.
+        if file.reason and not (file.reason == LINK and self._capture):
+            self._refuse(file.label, file.reason)
         else:
-            yield str(path), path.stem, _decode(_read(path), str(path))
-    except bounded_tar.TooLarge as error:
-        raise UsageError(f"`{name}` is too large to read", detail=str(error), hint=_SMALLER) from error
-    except bounded_tar.UNREADABLE as error:
-        raise UsageError(f"cannot read `{name}`", detail=str(error)) from error
+            self._passed += 1
+
+    def _refuse(self, label: str, reason: str) -> None:
+        self._source.unrecognised.append(Unrecognised(label, 0, reason, 0))
+
+    def _one(self, file: File, text: str) -> list[tuple[str, list[Block]]]:
+        if entry := self._entries.get(file.path):
+            return [(entry.node, own_blocks(text))]
+        default = _node(PurePosixPath(file.path))
+        if blocks := read_blocks(text):
+            return [(block.node or default, [block]) for block in blocks]
+        if not file.single and (at := place(file.path)):
+            return self._captured(at, text)
+        if "\0" in text[:4096] or not text.strip():
+            self._refuse(file.label, "no text" if text else "empty")
+            return []
+        pasted, left = read_pasted(text)
+        self._source.unrecognised += [Unrecognised(file.label, each.line, each.text, each.lines) for each in left]
+        return [(block.node or default, [block]) for block in pasted]
+
+    def _captured(self, at: Place, text: str) -> list[tuple[str, list[Block]]]:
+        node = host(at.root or self._root)
+        if at.sysfs:
+            value = text.rstrip("\n")
+            if value and "\n" not in value:
+                self._sysfs.setdefault(node, []).append(f"{at.sysfs}:{value}")
+            return []
+        command, output = at.command, text
+        if at.first_line:
+            head, _, output = text.partition("\n")
+            command = head.removeprefix(_INVOKED).strip()
+        return [(node, [Block(command, None, output.rstrip("\n"))])] if output.strip() else []
 
 
-def _folder(root: Path) -> Iterator[tuple[str, str, str]]:
-    budget = _Budget(str(root))
-    for path in sorted(root.rglob("*")):
-        if path.is_file() and not path.is_symlink():
-            data = _read(path)
-            budget.spend(len(data))
-            yield str(path), _node(PurePosixPath(path.relative_to(root).as_posix())), _decode(data, str(path))
-
-
-def _archive(path: Path) -> Iterator[tuple[str, str, str]]:
-    budget = _Budget(str(path))
-    # Beside the contents, each member has a header and padding.
-    limit = MAX_TOTAL_BYTES + MAX_FILES * 1024
-    for name, data in bounded_tar.members(path, limit, MAX_FILE_BYTES + 1, budget.spend):
-        label = f"{path}:{name}"
-        yield label, _node(PurePosixPath(name)), _decode(data, label)
-
-
-class _Budget:
-    """Keeps a folder or an archive from filling the memory."""
-
-    def __init__(self, name: str) -> None:
-        self._name, self._bytes, self._files = name, 0, 0
-
-    def spend(self, size: int) -> None:
-        self._bytes += size
-        self._files += 1
-        if self._bytes > MAX_TOTAL_BYTES or self._files > MAX_FILES:
-            raise UsageError(
-                f"`{self._name}` is too large to read",
-                detail=f"the bound is {MAX_FILES} files and {MAX_TOTAL_BYTES >> 20} MiB together",
-                hint=_SMALLER,
-            )
+def _sysfs_block(lines: list[str]) -> Block:
+    return Block(_SYSFS, 0, "\n".join(sorted(lines)))
 
 
 def _node(relative: PurePosixPath) -> str:
     """A file in a folder belongs to the node that the folder is named after; one at the top, to its own name."""
     parts = [part for part in relative.parts if part not in (".", "/")]
     return parts[0] if len(parts) > 1 else relative.stem
-
-
-def _read(path: Path) -> bytes:
-    with path.open("rb") as stream:
-        if os.fstat(stream.fileno()).st_size > MAX_FILE_BYTES:
-            raise _too_long(str(path))
-        return stream.read(MAX_FILE_BYTES + 1)
-
-
-def _decode(data: bytes, label: str) -> str:
-    if len(data) > MAX_FILE_BYTES:
-        raise _too_long(label)
-    return data.decode("utf-8", "surrogateescape")
-
-
-def _too_long(label: str) -> UsageError:
-    return UsageError(f"`{label}` is larger than {MAX_FILE_BYTES >> 20} MiB", hint="cut it, or split it by node")

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pdctl import inventory_reader
 from pdctl.ansible_env import ansible_environment
+from pdctl.content import sample_inventory
 from pdctl.errors import PdError, UsageError
 from pdctl.exit_codes import ExitCode
 
@@ -73,9 +75,9 @@ def load_inventory(source: Path, *, limit: str | None = None, deadline_s: float 
     """
     if not source.exists():
         raise UsageError(
-            f"no inventory at `{source}`", hint="give an INI or YAML inventory; inventories/sample holds an example"
+            f"no inventory at `{source}`", hint=f"give an INI or YAML inventory; {sample_inventory()} is an example"
         )
-    document, warnings = _read(source, limit, deadline_s)
+    document, warnings = read_document(source, limit=limit, deadline_s=deadline_s)
     hosts = _hosts(document, source)
     if not hosts:
         raise UsageError(
@@ -86,8 +88,14 @@ def load_inventory(source: Path, *, limit: str | None = None, deadline_s: float 
     return Inventory(source, hosts, warnings)
 
 
-def _read(source: Path, limit: str | None, deadline_s: float) -> tuple[dict[str, Any], tuple[str, ...]]:
-    command = [sys.executable, "-m", "ansible", "inventory", "-i", str(source.absolute()), "--list"]
+def read_document(
+    source: Path, *, limit: str | None = None, export: bool = False, deadline_s: float = _DEADLINE_S
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """What `ansible-inventory --list` prints, and its warnings. export: variables stay with the group that gives them."""
+    # Safe path: what lies beside the script is no module of the child.
+    command = [sys.executable, "-P", inventory_reader.__file__, "-i", str(source.absolute()), "--list"]
+    if export:
+        command.append("--export")
     if limit:
         command += ["--limit", limit]
     environment = ansible_environment() | {
@@ -110,7 +118,17 @@ def _read(source: Path, limit: str | None, deadline_s: float) -> tuple[dict[str,
     if child.returncode != 0:
         raise _unreadable(source, limit, said)
     document: dict[str, Any] = json.loads(child.stdout)
-    return document, tuple(re.findall(r"^\[WARNING\]: (.*)$", said, flags=re.MULTILINE))
+    return document, tuple(_warnings(said))
+
+
+def _warnings(said: str) -> Iterator[str]:
+    """Our own notes, then Ansible's warnings, which it breaks into lines."""
+    for line in dict.fromkeys(said.splitlines()):
+        if line.startswith(inventory_reader.NOTE):
+            yield line.removeprefix(inventory_reader.NOTE)
+    for text in re.findall(r"^\[WARNING\]: (.*(?:\n(?!\[|\s*$).*)*)", said, flags=re.MULTILINE):
+        words = " ".join(line for line in text.splitlines() if not line.startswith(inventory_reader.NOTE)).split()
+        yield " ".join(words)
 
 
 def _unreadable(source: Path, limit: str | None, said: str) -> UsageError:
@@ -120,7 +138,9 @@ def _unreadable(source: Path, limit: str | None, said: str) -> UsageError:
     reported = re.search(rf"Failed to parse inventory with '{kind}' plugin: (?P<why>.*(?:\n.+)*)", said)
     why = reported["why"].splitlines()[0] if reported else _first_sentence(said)
     origin = re.search(rf"Origin: {re.escape(str(source.absolute()))}:(?P<line>\d+)", said)
-    line = int(origin["line"]) if origin else _bad_ini_line(source) if kind == "ini" and source.is_file() else None
+    if origin is None and kind == "ini" and source.is_file():
+        origin = re.search(rf"^{inventory_reader.LINE}(?P<line>\d+)$", said, flags=re.MULTILINE)
+    line = int(origin["line"]) if origin else None
     return UsageError(
         f"cannot read the inventory `{source}`" + (f", line {line}" if line else ""),
         detail=why.removeprefix("Failed to parse inventory: "),
@@ -129,39 +149,9 @@ def _unreadable(source: Path, limit: str | None, said: str) -> UsageError:
 
 
 def _first_sentence(said: str) -> str:
-    lines = [line for line in said.splitlines() if line.strip()]
+    lines = [line for line in said.splitlines() if line.strip() and not line.startswith("pdctl-inventory-")]
     errors = [line for line in lines if line.startswith(("ERROR", "[ERROR]"))]
     return (errors or lines or ["ansible-inventory said nothing"])[0]
-
-
-# Ansible 2.19 reports no line for an INI inventory, though its parser counts them.
-_INI_PROBE = """
-import sys
-from ansible.parsing.dataloader import DataLoader
-from ansible.inventory.data import InventoryData
-from ansible.plugins.inventory.ini import InventoryModule
-class Probe(InventoryModule):
-    def _parse(self, lines):
-        try:
-            super()._parse(lines)
-        except Exception:
-            print(self._origin.line_num)
-            sys.exit(0)
-Probe().parse(InventoryData(), DataLoader(), sys.argv[1])
-"""
-
-
-def _bad_ini_line(source: Path) -> int | None:
-    child = subprocess.run(
-        [sys.executable, "-c", _INI_PROBE, str(source.absolute())],
-        env=ansible_environment(),
-        cwd="/",
-        capture_output=True,
-        timeout=_DEADLINE_S,
-        stdin=subprocess.DEVNULL,
-    )
-    printed = child.stdout.decode().strip()
-    return int(printed) if printed.isdigit() else None
 
 
 def _hosts(document: Mapping[str, Any], source: Path) -> tuple[Host, ...]:

@@ -1,7 +1,8 @@
 """Where the policy of a node comes from: the shipped file, the site's, the host's variable. Later wins."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from pdchecks.policy import Layer, Policy, PolicyError, read_layer, resolve
 from pdctl.content import content_root
@@ -13,8 +14,16 @@ SITE = "policy.yml"
 VARIABLE = "pdctl_policy"
 
 
-def policy_for(inventory: Inventory | None = None, site: Path | None = None) -> Callable[[str], Policy]:
+def policy_for(
+    inventory: Inventory | None = None,
+    site: Path | None = None,
+    recorded: Mapping[str, Mapping[str, Any]] | None = None,
+    origins: Mapping[str, str] | None = None,
+) -> Callable[[str], Policy]:
     """The resolver by node name. site: a policy file given by hand, instead of the one beside the inventory.
+
+    recorded: by node, what a bundle keeps of the policy of its site; counts where neither of the others is given.
+    origins: by node, who gives its variable, where somebody wants to know.
 
     Raises UsageError, as does what it returns, where a layer is unreadable or of the wrong type.
     """
@@ -29,16 +38,42 @@ def policy_for(inventory: Inventory | None = None, site: Path | None = None) -> 
         layers.append(_layer(beside))
     common = _resolve(layers)
     variables = {host.name: host.variables.get(VARIABLE) for host in inventory} if inventory else {}
+    kept: Mapping[str, Mapping[str, Any]] = (recorded or {}) if site is None and inventory is None else {}
 
     def of(node: str) -> Policy:
+        if values := kept.get(node):
+            return _resolve([*layers, Layer(f"the bundle's policy of {node}", values)])
         given = variables.get(node)
         if not given:
             return common
         if not isinstance(given, dict):
             raise UsageError(f"`{VARIABLE}` of host `{node}` must be a mapping of policy keys")
-        return _resolve([*layers, Layer(f"{VARIABLE} of {node}", given)])
+        return _resolve([*layers, Layer((origins or {}).get(node, f"{VARIABLE} of {node}"), given)])
 
     return of
+
+
+def site_values(policy: Policy) -> dict[str, Any]:
+    """Of a policy that `policy_for` resolved, the values that are not the shipped ones, as one layer."""
+    shipped = str(content_root() / SHIPPED)
+    whole = policy.values.model_dump(mode="json")
+    values: dict[str, Any] = {}
+    for path, origin in policy.origins.items():
+        if origin != shipped and (found := _at(whole, path)) is not None:
+            section = values
+            for name in path[:-1]:
+                section = section.setdefault(name, {})
+            section[path[-1]] = found[0]
+    return values
+
+
+def _at(tree: Any, path: tuple[str, ...]) -> tuple[Any] | None:
+    """The value in a tuple: null is a value too."""
+    for name in path:
+        if not isinstance(tree, dict) or name not in tree:
+            return None
+        tree = tree[name]
+    return (tree,)
 
 
 def _layer(path: Path) -> Layer:

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import threading
+from errno import errorcode
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -27,7 +28,8 @@ def main(arguments: list[str] | None = None) -> int:
         log("bad_config", key=".".join(map(str, first["loc"])), reason=str(first["msg"]))
         return 2
     except (OSError, ValueError) as error:
-        log("start_failed", reason=f"{type(error).__name__}: {error}")
+        name = errorcode.get(error.errno or 0) if isinstance(error, OSError) else None
+        log("start_failed", reason=f"{type(error).__name__}: {error}", errno=name)
         return 1
 
 

@@ -17,6 +17,7 @@ from pdserve.errors import EngineBusy
 from pdserve.kv_receiver import KvReceiver
 from pdserve.transport.segment import Segment
 from pdwire import Abort, AbortCode, Bye, FirstToken, Frame, Hello, LayerFrame, Offer, Places, Role, seal
+from pdwire.kvshape import check_frame
 
 UNREAD_BYTES = 64 << 20
 """That wait for a reader."""
@@ -35,11 +36,16 @@ class Recording:
         self._open: set[bytes] = set()
         """Requests of which a frame is in it and no end."""
         self._over = False
+        self._record = first.record
         self._put(first)
 
     @property
     def over(self) -> bool:
         return self._over or time.monotonic() > self._deadline
+
+    def fits(self, frame: LayerFrame) -> bool:
+        """Whether it has the form that the HELLO in front of it says."""
+        return check_frame(frame, self._record, frame.end_token) is None
 
     def layer(self, frame: LayerFrame, views: Sequence[memoryview]) -> None:
         with self._lock:
@@ -108,7 +114,8 @@ class CapturingSink:
         self._hello: Hello | None = None
         self._recording: Recording | None = None
         self._missed: frozenset[bytes] = frozenset()
-        """Requests that were under way when the capture began, so that their first frames are not in it."""
+        """Requests that were under way when the capture began, so that their first frames are not in it; and those of
+        another prefill, whose KV has another form than the one HELLO of a capture says."""
         self._views: dict[bytes, Sequence[memoryview]] = {}
 
     def record(self, *, max_bytes: int, max_transfers: int, seconds: float) -> Recording:
@@ -132,7 +139,7 @@ class CapturingSink:
     def greeted(self, hello: Hello) -> None:
         """Of the prefill that connected last; a pair has one."""
         with self._lock:
-            self._hello = Hello(role=Role.PREFILL, record=hello.record, offer=Offer())
+            self._hello = Hello(role=Role.PREFILL, record=hello.record, offer=Offer(), converts=hello.converts)
 
     # LendingSink
 
@@ -147,8 +154,12 @@ class CapturingSink:
 
     def place(self, frame: LayerFrame) -> Sequence[memoryview]:
         views = self._receiver.place(frame)
-        if self._wanted(frame.request) is not None:
-            self._views[frame.request] = views
+        if (recording := self._wanted(frame.request)) is not None:
+            if recording.fits(frame):
+                self._views[frame.request] = views
+            else:
+                with self._lock:
+                    self._missed |= {frame.request}
         return views
 
     def landed(self, frame: LayerFrame) -> None:

@@ -10,6 +10,8 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from pdwire import Conversion
+
 SecurityName = Literal["authenticated", "encrypted"]
 DTypeName = Literal["float32", "bfloat16", "float16"]
 
@@ -38,7 +40,7 @@ class Listen(_Strict):
 
 
 class KvListen(Listen):
-    """shm: prefill runs on this host, as the same user; host is then a loopback address."""
+    """transport shm: prefill runs on this host, as the same user; host is then a loopback address."""
 
     transport: Literal["tcp", "shm"] = "tcp"
 
@@ -54,13 +56,16 @@ class ModelConfig(_Strict):
 
 
 class _Process(_Strict):
-    """drain_s: after SIGTERM, how long requests in work may go on.
+    """run: of which deployment's run this process is; `/health` says it, so that a stranger on the port is known as one.
+
+    drain_s: after SIGTERM, how long requests in work may go on.
 
     secret_file: the deployment's secret, mode 0600; without one only this host's processes are served, and no proof is
     asked of them. security: how far KV connections are protected; the same for a whole deployment. See docs/security.md.
     """
 
     name: str
+    run: str = ""
     listen: Listen
     model: ModelConfig
     drain_s: float = Field(default=5.0, ge=0.0)
@@ -84,7 +89,20 @@ class _Process(_Strict):
         return self
 
 
-class PrefillConfig(_Process):
+class _Engine(_Process):
+    """kv_rounding: let KV of another 16- or 32-bit dtype be rounded to decode's. What loses nothing needs no leave. The
+    same on both sides, because each refuses what it does not expect.
+    """
+
+    kv_rounding: bool = False
+
+    @property
+    def can(self) -> frozenset[Conversion]:
+        """What decode converts when the KV comes (pdserve.landing)."""
+        return frozenset({Conversion.DTYPE, Conversion.ROUNDING} if self.kv_rounding else {Conversion.DTYPE})
+
+
+class PrefillConfig(_Engine):
     """chunk_tokens: prompt tokens computed, and pushed per layer, at a time."""
 
     role: Literal["prefill"] = "prefill"
@@ -96,7 +114,7 @@ class PrefillConfig(_Process):
         return (self.listen,)
 
 
-class DecodeConfig(_Process):
+class DecodeConfig(_Engine):
     """kv_listen: where prefill pushes KV. kv_memory_bytes: size of the paged cache, both K and V, all layers.
 
     max_running: requests that hold blocks. max_waiting: requests that wait for blocks; more are refused.
@@ -130,7 +148,7 @@ class RouterConfig(_Process):
     role: Literal["router"] = "router"
     prefill: list[Peer] = Field(min_length=1)
     decode: list[Peer] = Field(min_length=1)
-    request_deadline_s: float = Field(default=30.0, gt=0)
+    request_deadline_s: float = Field(default=30.0, gt=0, le=86_400)
     max_body_bytes: int = Field(default=4 << 20, ge=1024)
     default_max_tokens: int = Field(default=1024, ge=1)
     max_requests: int = Field(default=1024, ge=1)

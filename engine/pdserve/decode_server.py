@@ -25,6 +25,7 @@ from pdserve.http_json import (
     ClosingStream,
     ControlGate,
     answer_engine_error,
+    awaited,
     error_body,
     json_line,
     read_call,
@@ -48,11 +49,13 @@ class DecodeServer:
         self._config = config
         secret = SecretFile.open(config.secret_file)
         security = TransportSecurity.of(config.security, secret)
-        self._transport = TRANSPORTS[config.kv_listen.transport](security) if transport is None else transport
+        self._transport = (
+            TRANSPORTS[config.kv_listen.transport](security, config.can) if transport is None else transport
+        )
         self._listener: KvListener | None = None
         self._sink: CapturingSink | None = None
         self._metrics = DecodeMetrics()
-        self._host = EngineHost(self._build, self._metrics, config.drain_s)
+        self._host = EngineHost(self._build, self._metrics, config.drain_s, config.run)
         guard = ControlGate(secret).guard
         self.app = Starlette(
             routes=[
@@ -101,7 +104,7 @@ class DecodeServer:
             capacity_tokens=cache.capacity_tokens,
             transports=(self._transport.name,),
         )
-        receiver = KvReceiver(cache)
+        receiver = KvReceiver(cache, can=config.can)
         self._sink = sink = CapturingSink(receiver)
         self._listener = self._transport.listen(config.kv_listen.host, config.kv_listen.port, record, sink)
         engine = DecodeEngine(
@@ -134,7 +137,7 @@ class DecodeServer:
         engine = self._host.engine
         granted = engine.reserve(call.request, call.prompt_tokens, call.max_tokens, call.deadline())
         try:
-            await unless_caller_leaves(request, asyncio.shield(asyncio.wrap_future(granted)))
+            await unless_caller_leaves(request, awaited(granted))
         except CallerLeft:
             engine.abort(call.request, "the router left while waiting for blocks")
             return Response(status_code=499)

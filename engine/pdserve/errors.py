@@ -1,6 +1,14 @@
 """What an engine says no with. Each has the code and the HTTP status that its servers answer with."""
 
-from typing import ClassVar
+from typing import ClassVar, TypeVar
+
+E = TypeVar("E", bound=BaseException)
+
+
+def detached(error: E) -> E:
+    """The error, for keeping: without the frames that it has passed, in whose locals a prompt's KV may lie."""
+    error.__traceback__ = error.__context__ = error.__cause__ = None
+    return error
 
 
 class EngineError(Exception):

@@ -38,17 +38,22 @@ def hold(
 
 def is_held(path: Path) -> bool:
     """Whether some living process holds the lock."""
+    return holder(path) is not None
+
+
+def holder(path: Path) -> str | None:
+    """What the process that holds the lock now says of itself; None when nobody holds it."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
-        return False
+        return None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        return True
+        return _said(descriptor)
     finally:
         os.close(descriptor)
-    return False
+    return None
 
 
 def _take(descriptor: int, path: Path, deadline: float, on_wait: Callable[[str], None]) -> None:
@@ -58,10 +63,14 @@ def _take(descriptor: int, path: Path, deadline: float, on_wait: Callable[[str],
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
         except BlockingIOError:
-            holder = os.pread(descriptor, 1024, 0).decode(errors="replace")
+            present = _said(descriptor)
             if time.monotonic() >= deadline:
-                raise LockHeld(path, holder) from None
+                raise LockHeld(path, present) from None
         if not told:
-            on_wait(holder)
+            on_wait(present)
             told = True
         time.sleep(0.1)
+
+
+def _said(descriptor: int) -> str:
+    return os.pread(descriptor, 1024, 0).decode(errors="replace")

@@ -4,6 +4,7 @@ import asyncio
 import ipaddress
 import json
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -96,8 +97,22 @@ class ControlGate:
         return guarded
 
 
+def whose(run: str) -> dict[str, str]:
+    """What `/health` adds, so that whoever keeps this process can tell it from a stranger on its port."""
+    return {"run": run} if run else {}
+
+
 class CallerLeft(Exception):
     """The other end of the HTTP connection is gone."""
+
+
+def awaited(future: Future[Result]) -> asyncio.Future[Result]:
+    """An engine's future for `unless_caller_leaves`: a caller that leaves does not cancel it, and nobody is told when it
+    then fails, because the one it was for has gone.
+    """
+    inner = asyncio.wrap_future(future)
+    inner.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return asyncio.shield(inner)
 
 
 async def unless_caller_leaves(request: Request, work: Awaitable[Result]) -> Result:

@@ -4,19 +4,24 @@ import asyncio
 import contextlib
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
+import h11
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from pdserve.config import Listen
 from pdserve.logs import log
 
+Work: TypeAlias = Coroutine[Any, Any, None]
 _BACKLOG = 512
 # After the drain: what uvicorn may still spend on connections that do not close.
 _CLOSE_SECONDS = 2
+# From the connection, or the first byte of a later request on it, to the end of the request's head.
+_HEAD_SECONDS = 10
 
 
 def bind(listen: Listen) -> socket.socket:
@@ -73,6 +78,35 @@ class Lifecycle:
             await asyncio.sleep(0.05)
 
 
+class _Protocol(H11Protocol):
+    """uvicorn waits for ever for the head of a request; a connection on which none comes is closed."""
+
+    _head_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._expect_head()
+
+    def handle_events(self) -> None:
+        super().handle_events()
+        if self.conn.their_state is not h11.IDLE:
+            self._forget_head()
+        elif self._head_timer is None and self.conn.trailing_data[0]:
+            self._expect_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget_head()
+        super().connection_lost(exc)
+
+    def _expect_head(self) -> None:
+        self._head_timer = self.loop.call_later(_HEAD_SECONDS, self.transport.close)
+
+    def _forget_head(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+
 class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -80,20 +114,31 @@ class _Server(uvicorn.Server):
         yield
 
 
-def serve(app: ASGIApp, bound: socket.socket, lifecycle: Lifecycle) -> int:
-    """Blocks. Returns the process's exit code: 0 after a stop that was asked for, 1 after a failure."""
-    asyncio.run(_serve(app, bound, lifecycle))
+async def _nothing() -> None:
+    """What most servers do besides serving."""
+
+
+def serve(app: ASGIApp, bound: socket.socket, lifecycle: Lifecycle, beside: Callable[[], Work] = _nothing) -> int:
+    """Blocks. Returns the process's exit code: 0 after a stop that was asked for, 1 after a failure.
+
+    beside: runs in the server's loop until the end.
+    """
+    asyncio.run(_serve(app, bound, lifecycle, beside))
     return 1 if lifecycle.failed else 0
 
 
-async def _serve(app: ASGIApp, bound: socket.socket, lifecycle: Lifecycle) -> None:
-    settings: dict[str, Any] = {"log_config": None, "access_log": False, "lifespan": "off"}
+async def _serve(
+    app: ASGIApp, bound: socket.socket, lifecycle: Lifecycle, beside: Callable[[], Work] = _nothing
+) -> None:
+    settings: dict[str, Any] = {"log_config": None, "access_log": False, "lifespan": "off", "http": _Protocol}
     server = _Server(uvicorn.Config(app, timeout_graceful_shutdown=_CLOSE_SECONDS, **settings))
     lifecycle.attach(asyncio.get_running_loop())
     serving = asyncio.create_task(server.serve(sockets=[bound]))
     draining = asyncio.create_task(lifecycle.until_drained())
+    working = asyncio.create_task(beside())
     await asyncio.wait({serving, draining}, return_when=asyncio.FIRST_COMPLETED)
     lifecycle.end_work()
     server.should_exit = True
     await serving
     draining.cancel()
+    working.cancel()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 
 from pdserve.coverage import Coverage
@@ -19,7 +19,7 @@ from pdserve.kv_cache import BlockTable, KvCache
 from pdserve.landing import Landing, landing_for
 from pdserve.transport.base import KvRefused
 from pdserve.transport.segment import Segment
-from pdwire import FirstToken, LayerFrame, LocalProtocolError, Places
+from pdwire import Conversion, FirstToken, LayerFrame, LocalProtocolError, Places, dtype_conversion
 
 
 @dataclass
@@ -56,10 +56,11 @@ class Reservation:
 
 
 class KvReceiver:
-    """Implements LendingSink (transport/base.py) over a KvCache. Thread-safe."""
+    """Implements LendingSink (transport/base.py) over a KvCache. can: of the connections that write here. Thread-safe."""
 
-    def __init__(self, cache: KvCache, landing: Landing | None = None) -> None:
+    def __init__(self, cache: KvCache, landing: Landing | None = None, *, can: Set[Conversion] = frozenset()) -> None:
         self._cache = cache
+        self._can = can
         self._landing = landing_for(cache) if landing is None else landing
         self._lock = threading.Lock()
         self._reservations: dict[bytes, Reservation] = {}
@@ -130,10 +131,25 @@ class KvReceiver:
 
     def place(self, frame: LayerFrame) -> Sequence[memoryview]:
         with self._lock:
-            reservation = self._live(frame.request)
-            self._check(frame, reservation)
-            if reservation.writing is not None:
-                raise KvRefused(f"{frame}: {reservation.writing} is still on its way")
+            self._placeable(frame)
+        if not self._landing.room(frame):
+            raise KvRefused(f"{frame}: decode has no memory free to stage it, too many large frames are on their way")
+        try:
+            return self._place(frame)
+        except BaseException:
+            self._landing.forget(frame)
+            raise
+
+    def _placeable(self, frame: LayerFrame) -> Reservation:
+        reservation = self._live(frame.request)
+        self._check(frame, reservation)
+        if reservation.writing is not None:
+            raise KvRefused(f"{frame}: {reservation.writing} is still on its way")
+        return reservation
+
+    def _place(self, frame: LayerFrame) -> Sequence[memoryview]:
+        with self._lock:
+            reservation = self._placeable(frame)
             views = self._landing.views(reservation.table, frame)
             reservation.writing = frame
             if not reservation.figures.first_frame_at:
@@ -145,7 +161,19 @@ class KvReceiver:
             reservation = self._reservations.get(frame.request)
             if reservation is None or reservation.writing != frame:
                 raise KvRefused(f"{frame}: landed without being placed")
+        # Without the lock: until `writing` is cleared nobody else has to do with its blocks.
+        try:
             self._landing.land(reservation.table, frame)
+        except Exception as error:
+            with self._lock:
+                reservation.writing = None
+                freed = self._drop_if_idle(reservation)
+            if freed:
+                self.on_freed()
+            if isinstance(error, OverflowError):
+                raise KvRefused(f"{frame}: {error}; serve with bfloat16 or float32") from None
+            raise
+        with self._lock:
             reservation.writing = None
             coverage = reservation.coverage[frame.layer]
             reservation.figures.resent += coverage.holds(frame.first_token, frame.end_token)
@@ -159,6 +187,8 @@ class KvReceiver:
     def first_token(self, done: FirstToken) -> None:
         with self._lock:
             reservation = self._live(done.request)
+            if reservation.writing is not None:
+                raise KvRefused(f"request {done.request.hex()}: {reservation.writing} is still on its way")
             if done.prompt_tokens != reservation.prompt_tokens:
                 raise KvRefused(
                     f"request {done.request.hex()}: {done.prompt_tokens} prompt tokens were sent, "
@@ -205,8 +235,10 @@ class KvReceiver:
     def _check(self, frame: LayerFrame, reservation: Reservation) -> None:
         """Names the field, both values and whose they are; the sender's side is the one to change."""
         shape = self._cache.shape
+        have, stored = frame.dtype, self._cache.dtype
+        if have is not stored and dtype_conversion(have, stored, self._can) is None:
+            raise KvRefused(f"{frame}: dtype is {have.label} in the frame, {stored.label} in decode's cache")
         for name, got, want in (
-            ("dtype", frame.dtype.label, self._cache.dtype.label),
             ("kv_heads", frame.kv_heads, shape.kv_heads),
             ("head_dim", frame.head_dim, shape.head_dim),
         ):

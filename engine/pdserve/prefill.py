@@ -11,16 +11,17 @@ import contextlib
 import queue
 import threading
 import time
+import weakref
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pdserve.attention import causal_attention
-from pdserve.errors import Aborted, DeadlinePassed, EngineBusy, NotReady
+from pdserve.errors import Aborted, DeadlinePassed, EngineBusy, NotReady, detached
 from pdserve.ledger import Held, HoldState
 from pdserve.logs import log
 from pdserve.model import LoadedModel
-from pdserve.push_link import PushLink, PushLinks, Transfer
+from pdserve.push_link import PushLink, PushLinks, Sent, Transfer
 from pdserve.sampling import Sampling, sample
 from pdserve.tensors import byte_view
 from pdserve.transport.base import Connects, TransferFailed
@@ -166,11 +167,14 @@ class PrefillEngine:
             except queue.Full:
                 raise EngineBusy(f"{self._waiting.maxsize} requests are waiting for prefill already") from None
             self._jobs.add(job)
-        job.result.add_done_callback(lambda _: self._let_go(job))
+        # A callback stays with its future, and the future with the job: a strong reference would be a circle.
+        reference = weakref.ref(job)
+        job.result.add_done_callback(lambda _: self._let_go(reference()))
 
-    def _let_go(self, job: PrefillJob) -> None:
-        with self._lock:
-            self._jobs.discard(job)
+    def _let_go(self, job: PrefillJob | None) -> None:
+        if job is not None:
+            with self._lock:
+                self._jobs.discard(job)
 
     def _check_prompt(self, token_ids: list[int]) -> None:
         shape = self._model.architecture
@@ -197,10 +201,10 @@ class PrefillEngine:
                 job.check()
                 self._prefill(job)
             except (Aborted, DeadlinePassed, TransferFailed, IncompatiblePeer) as error:
-                job.result.set_exception(error)
+                job.result.set_exception(detached(error))
             except Exception as error:  # one request's failure is not the engine's
                 log("prefill_crashed", request=job.request.hex(), reason=repr(error))
-                job.result.set_exception(error)
+                job.result.set_exception(detached(error))
             finally:
                 self._current = None
 
@@ -220,16 +224,17 @@ class PrefillEngine:
         computed = time.monotonic()
         job.state = HoldState.SENDING
 
-        def settle(done: Future[None]) -> None:
+        def settle(done: Future[Sent]) -> None:
             if error := done.exception():
                 job.result.set_exception(error)
                 return
+            sent = done.result()
             job.result.set_result(
                 PrefillResult(
                     first_token=token,
-                    frames=transfer.frames,
-                    kv_bytes=transfer.bytes,
-                    kv_seconds=transfer.link_seconds,
+                    frames=sent.frames,
+                    kv_bytes=sent.bytes,
+                    kv_seconds=sent.link_seconds,
                     kv_exposed_seconds=time.monotonic() - computed,
                     prefill_seconds=computed - started,
                     queue_seconds=started - job.arrived,

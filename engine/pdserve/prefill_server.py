@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from starlette.applications import Starlette
@@ -19,6 +18,7 @@ from pdserve.http_json import (
     CallerLeft,
     ControlGate,
     answer_engine_error,
+    awaited,
     read_call,
     unless_caller_leaves,
 )
@@ -41,12 +41,12 @@ class PrefillServer:
         secret = SecretFile.open(config.secret_file)
         self._transport: Connects
         if transport is None:
-            self._transport = by_scheme = ByScheme(TransportSecurity.of(config.security, secret))
+            self._transport = by_scheme = ByScheme(TransportSecurity.of(config.security, secret), config.can)
             self._transports = by_scheme.names
         else:
             self._transport, self._transports = transport, (transport.name,)
         self._metrics = PrefillMetrics()
-        self._host = EngineHost(self._build, self._metrics, config.drain_s)
+        self._host = EngineHost(self._build, self._metrics, config.drain_s, config.run)
         guard = ControlGate(secret).guard
         self.app = Starlette(
             routes=[
@@ -94,7 +94,7 @@ class PrefillServer:
             raise BadRequest(str(error)) from None
         self._metrics.running.inc()
         try:
-            result = await unless_caller_leaves(request, asyncio.shield(asyncio.wrap_future(job.result)))
+            result = await unless_caller_leaves(request, awaited(job.result))
         except CallerLeft:
             job.cancelled.set()
             log("prefill_abandoned", request=call.request_id)

@@ -16,6 +16,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from pdserve.errors import detached
 from pdserve.logs import log
 from pdserve.transport.base import Connects, KvSender, TransferFailed
 from pdwire import AbortCode, CompatRecord, FirstToken, IncompatiblePeer, LayerFrame
@@ -26,21 +27,30 @@ _MAX_LINKS = 64
 _OF_ONE_REQUEST = (AbortCode.CANCELLED, AbortCode.REFUSED, AbortCode.CHECKSUM)
 
 
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """link_seconds: spent sending the frames and waiting for COMPLETE; the rest of the time the link had nothing of it."""
+
+    frames: int
+    bytes: int
+    link_seconds: float
+
+
 @dataclass
 class Transfer:
-    """One request's way to decode. done: settled when decode has said COMPLETE.
-
-    link_seconds: spent sending its frames and waiting for COMPLETE; the rest of the time the link had nothing of it.
-    sender: the one connection that carries it.
-    """
+    """One request's way to decode. done: settled when decode has said COMPLETE. sender: the one connection that carries it."""
 
     request: bytes
     deadline: float
-    done: Future[None] = field(default_factory=Future)
+    done: Future[Sent] = field(default_factory=Future)
     frames: int = 0
     bytes: int = 0
     link_seconds: float = 0.0
     sender: KvSender | None = None
+
+    @property
+    def sent(self) -> Sent:
+        return Sent(self.frames, self.bytes, self.link_seconds)
 
     @property
     def failed(self) -> bool:
@@ -83,7 +93,7 @@ class PushLink:
             sender.finish(first_token, deadline=transfer.deadline)
 
         self._steps.put((transfer, step))
-        self._steps.put((transfer, lambda sender, transfer: transfer.done.set_result(None)))
+        self._steps.put((transfer, lambda sender, transfer: transfer.done.set_result(transfer.sent)))
 
     def abort(self, transfer: Transfer, reason: str) -> None:
         def step(sender: KvSender, transfer: Transfer) -> None:
@@ -99,21 +109,24 @@ class PushLink:
 
     def _run(self) -> None:
         while (item := self._steps.get()) is not None:
-            transfer, step = item
-            if transfer.done.done():
-                continue
-            try:
-                self._take(step, transfer)
-            except (TransferFailed, IncompatiblePeer) as error:
-                log("transfer_failed", request=transfer.request.hex(), peer=self._address, reason=str(error))
-                if not (isinstance(error, TransferFailed) and error.code in _OF_ONE_REQUEST):
-                    self._disconnect()
-                transfer.done.set_exception(error)
-            except Exception as error:  # the thread serves other requests too
-                log("transfer_crashed", request=transfer.request.hex(), peer=self._address, reason=repr(error))
-                self._disconnect()
-                transfer.done.set_exception(TransferFailed(repr(error)))
+            self._serve(*item)
+            del item  # nor is the KV of a request that is over kept while there is nothing to do
         self._disconnect()
+
+    def _serve(self, transfer: Transfer, step: Step) -> None:
+        if transfer.done.done():
+            return
+        try:
+            self._take(step, transfer)
+        except (TransferFailed, IncompatiblePeer) as error:
+            log("transfer_failed", request=transfer.request.hex(), peer=self._address, reason=str(error))
+            if not (isinstance(error, TransferFailed) and error.code in _OF_ONE_REQUEST):
+                self._disconnect()
+            transfer.done.set_exception(detached(error))
+        except Exception as error:  # the thread serves other requests too
+            log("transfer_crashed", request=transfer.request.hex(), peer=self._address, reason=repr(error))
+            self._disconnect()
+            transfer.done.set_exception(TransferFailed(repr(error)))
 
     def _take(self, step: Step, transfer: Transfer) -> None:
         """On a connection that lay idle, decode may have been restarted since: that costs a new one, not the request."""

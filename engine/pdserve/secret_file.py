@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import hmac
+import math
 import os
 import re
 import stat
@@ -25,6 +26,10 @@ MAX_LINES = 4
 _MAX_BYTES = 1024
 _LINE = re.compile(rf"([0-9a-f]{{{2 * SECRET_BYTES}}})(?: until (\d{{1,12}}))?")
 _CONTROL = "control http"
+
+
+class TooManySecrets(ValueError):
+    """There are as many as may be taken at a time."""
 
 
 class SecretFile:
@@ -77,11 +82,17 @@ class SecretFile:
 
 
 def rotated(text: str, new: Secret, now: float, window_s: float) -> str:
-    """The file's text with a new secret to use; the one until now is taken for window_s more. Pure."""
-    kept = [(secret, until) for secret, until in _parse(Path("secret"), text.encode()) if now < until]
-    old = [(secret, min(until, now + window_s)) for secret, until in kept]
-    lines = [new.value.hex(), *(f"{secret.value.hex()} until {int(until)}" for secret, until in old)]
-    return "\n".join(lines[:MAX_LINES]) + "\n"
+    """The file's text with a new secret to use; those until now are taken for window_s more, or to their own end. Pure.
+
+    Raises TooManySecrets rather than drop one before the end that it was promised.
+    """
+    promised = [(secret, min(until, now + window_s)) for secret, until in _parse(Path("secret"), text.encode())]
+    old = [(secret, until) for secret, until in promised if now < until]
+    if len(old) >= MAX_LINES:
+        wait = math.ceil(min(until for _, until in old) - now)
+        raise TooManySecrets(f"{len(old)} are taken already, one of them for {wait} s more")
+    lines = [new.value.hex(), *(f"{secret.value.hex()} until {math.ceil(until)}" for secret, until in old)]
+    return "\n".join(lines) + "\n"
 
 
 def _parse(path: Path, text: bytes) -> list[tuple[Secret, float]]:

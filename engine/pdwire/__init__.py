@@ -38,6 +38,7 @@ from pdwire.header import HEAD_BYTES, LayerHead
 from pdwire.layout import UNPACKED, Attention, ByteOrder, Layout
 from pdwire.limits import MAX_CONTROL_BYTES, MAX_FRAME_TOKENS, MAX_HANDSHAKE_BYTES, Limits, Offer
 from pdwire.record import PROTOCOL_VERSION, CompatRecord
+from pdwire.rules import dtype_conversion
 from pdwire.sealing import Sealed, leave_open, seal
 from pdwire.state import UNPROVEN, ConnectionState, RequestState
 from pdwire.validate import CONNECTION, REQUEST_BYTES
@@ -101,6 +102,7 @@ __all__ = [
     "Unauthenticated",
     "Verdict",
     "WireError",
+    "dtype_conversion",
     "leave_open",
     "seal",
     "verdict",

@@ -25,6 +25,7 @@ from pdwire.validate import exactly
 SECRET_BYTES = 32
 _HANDSHAKE = b"pdwire 1 handshake\0"
 _PROOF_OF = b"pdwire 1 proof of "
+_HELLO = b"pdwire 1 hello\0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ class Handshake:
         self._secrets = tuple(credentials.secrets())
         if not 1 <= len(self._secrets) <= MAX_SECRETS:
             raise LocalProtocolError(f"there must be 1 to {MAX_SECRETS} secrets: {len(self._secrets)}")
-        self._hello = _digest(bodies.encode(hello))
+        self._hello = bodies.encode(hello)
         self._peer_hello = b""
         self._all = hashlib.sha256(_HANDSHAKE)
 
@@ -106,7 +107,7 @@ class Handshake:
         """Once a secret is chosen: by prefill from the challenge, by decode from prefill's proof."""
         if self.secret is None:
             raise LocalProtocolError("nothing can be proved before a secret is chosen")
-        words = self.secret.id, self._credentials.nonce, self._hello
+        words = self.secret.id, self._credentials.nonce, _digest(self.secret, self._hello)
         mac = self._mac(self.secret, self._role, *words)
         return Proof(secret_id=words[0], nonce=words[1], hello=words[2], mac=mac)
 
@@ -135,7 +136,7 @@ class Handshake:
 
     def check_hello(self, body: bytes) -> None:
         """Is it the one that the peer's proof spoke of?"""
-        if not hmac.compare_digest(_digest(body), self._peer_hello):
+        if self.secret is None or not hmac.compare_digest(_digest(self.secret, body), self._peer_hello):
             raise Unauthenticated(f"the hello of {self._role.peer} is not the one of its proof")
 
     def _hear_challenge(self, challenge: Challenge) -> None:
@@ -166,5 +167,6 @@ class Handshake:
         return hmac.digest(secret.value, words, "sha256")
 
 
-def _digest(body: bytes) -> bytes:
-    return hashlib.sha256(body).digest()
+def _digest(secret: Secret, hello: bytes) -> bytes:
+    """With the secret in it, so that who only listens cannot try what the HELLO may say."""
+    return hmac.digest(secret.value, _HELLO + hello, "sha256")

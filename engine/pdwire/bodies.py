@@ -37,6 +37,7 @@ from pdwire.frames import (
 )
 from pdwire.layout import Attention, ByteOrder, Layout
 from pdwire.limits import Offer
+from pdwire.outcome import Conversion
 from pdwire.record import MAX_KV_SCALES, MAX_ROPE_LIST, CompatRecord, RopeValue
 from pdwire.strictjson import Fields
 from pdwire.validate import finite, member, text
@@ -60,7 +61,8 @@ def encode(frame: Frame) -> bytes:
             return _PROOF.pack(frame.secret_id, frame.nonce, frame.hello, frame.mac)
         case Hello():
             record = asdict(frame.record) | {"dtype": frame.record.dtype.label}
-            return strictjson.dump({"role": frame.role, "record": record, "offer": asdict(frame.offer)})
+            hello: dict[str, object] = {"role": frame.role, "record": record, "offer": asdict(frame.offer)}
+            return strictjson.dump(hello | ({"converts": frame.converts} if frame.converts else {}))
         case FirstToken():
             return strictjson.dump(
                 {
@@ -93,9 +95,20 @@ def decode(kind: Kind, request: bytes, body: bytes) -> Frame:
 def _hello(request: bytes, body: bytes) -> Hello:
     fields = strictjson.load("hello", body)
     role = member("role", Role, fields.text("role", 16))
-    hello = Hello(role=role, record=_record(fields.fields("record")), offer=_offer(fields.fields("offer")))
+    hello = Hello(
+        role=role,
+        record=_record(fields.fields("record")),
+        offer=_offer(fields.fields("offer")),
+        converts=_converts(fields.items("converts", len(Conversion))) if "converts" in fields else (),
+    )
     fields.end()
     return hello
+
+
+def _converts(names: list[object]) -> tuple[Conversion, ...]:
+    if not names:
+        raise LocalProtocolError("hello converts is left out where it is empty")
+    return tuple(member("conversion", Conversion, name) for name in names)
 
 
 def _record(fields: Fields) -> CompatRecord:

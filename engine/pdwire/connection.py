@@ -99,7 +99,7 @@ class Incoming:
 
 
 class Connection:
-    """One end. can: what our engine converts, so that the verdict need not refuse it. credentials: of this connection
+    """One end. can: what our engine agrees to have converted; the verdict counts what the peer names too. credentials: of this connection
     alone; without them nobody has to prove anything, and a peer that wants proof is refused.
 
     A decode side whose peer is incompatible still says its HELLO, so that the peer can see why; then it is BROKEN.
@@ -117,12 +117,12 @@ class Connection:
     ) -> None:
         self.role = role
         self.record = record
+        self._can = can
         self.limits = limits or Limits()
         self.state = ConnectionState.START if credentials is None else ConnectionState.UNPROVEN
         self.handshake = None if credentials is None else Handshake(role, credentials, self.hello)
         self.peer: Hello | None = None
         self.verdict: Verdict | None = None
-        self._can = can
         self._clock = clock
         self._requests = Requests()
         self._echoes: list[Abort] = []
@@ -136,7 +136,8 @@ class Connection:
     @property
     def hello(self) -> Hello:
         """Ours."""
-        return Hello(role=self.role, record=self.record, offer=self.limits.offer)
+        converts = tuple(conversion for conversion in Conversion if conversion in self._can)
+        return Hello(role=self.role, record=self.record, offer=self.limits.offer, converts=converts)
 
     @property
     def opening(self) -> Frame | None:
@@ -191,16 +192,16 @@ class Connection:
 
     def owed(self) -> list[Frame]:
         """What the protocol now asks of us: answers to ABORT, new credit, a sign of life. Send each at once."""
-        frames: list[Frame] = [
-            echo for echo in self._echoes if self.request_state(echo.request) is OWN_ABORT[self.role.peer]
-        ]
-        self._echoes.clear()
-        if self.state is ConnectionState.OPEN:
-            window = self.limits.credit_bytes
-            if self.role is Role.DECODE and self._granted - self._layer_bytes <= window - window // 4:
-                frames.append(Credit(total=self._layer_bytes + window))
-            if not frames and self._clock() - self._spoke >= self._peer_offer().ping_s:
-                frames.append(Ping())
+        echoes, self._echoes = self._echoes, []
+        if self.state is not ConnectionState.OPEN:
+            return []
+        unanswered = OWN_ABORT[self.role.peer]
+        frames: list[Frame] = [echo for echo in echoes if self.request_state(echo.request) is unanswered]
+        window = self.limits.credit_bytes
+        if self.role is Role.DECODE and self._granted - self._layer_bytes <= window - window // 4:
+            frames.append(Credit(total=self._layer_bytes + window))
+        if not frames and self._clock() - self._spoke >= self._peer_offer().ping_s:
+            frames.append(Ping())
         return frames
 
     # Reading.
@@ -277,11 +278,12 @@ class Connection:
         if fault is not None:
             raise RemoteProtocolError(f"hello: {fault}")
         self.peer = hello
+        can = self._can & set(hello.converts)
         if self.role is Role.PREFILL:
             self._granted = hello.offer.credit_bytes
-            self.verdict = verdict(self.record, hello.record, can=self._can)
+            self.verdict = verdict(self.record, hello.record, can=can)
         else:
-            self.verdict = verdict(hello.record, self.record, can=self._can)
+            self.verdict = verdict(hello.record, self.record, can=can)
         if not self.verdict.ok:
             if self.role is Role.PREFILL:
                 self.state = ConnectionState.BROKEN

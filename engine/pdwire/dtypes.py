@@ -16,6 +16,8 @@ class DType(IntEnum):
     FLOAT8_E4M3FN = 4
     FLOAT8_E5M2 = 5
 
+    __hash__ = int.__hash__  # as for Kind
+
     @property
     def itemsize(self) -> int:
         """Bytes of one element."""

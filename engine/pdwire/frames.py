@@ -10,6 +10,7 @@ from typing import TypeAlias
 from pdwire.dtypes import DType
 from pdwire.errors import LocalProtocolError, RemoteProtocolError, Unauthenticated
 from pdwire.limits import MAX_FRAME_TOKENS, Offer
+from pdwire.outcome import Conversion
 from pdwire.record import CompatRecord
 from pdwire.validate import CONNECTION, exactly, finite, integer, request_id, shown, text
 
@@ -43,6 +44,9 @@ class Kind(IntEnum):
     PROOF = 12
     JOIN = 13
 
+    __hash__ = int.__hash__
+    """Members are keys of every table that a frame goes through; the enum's own hash is Python code."""
+
 
 CONNECTION_KINDS = frozenset({Kind.HELLO, Kind.CREDIT, Kind.PING, Kind.BYE, Kind.CHALLENGE, Kind.PROOF, Kind.JOIN})
 """Kinds that never speak for one request."""
@@ -60,6 +64,8 @@ class Role(StrEnum):
 
     PREFILL = "prefill"
     DECODE = "decode"
+
+    __hash__ = str.__hash__  # as for Kind
 
     @property
     def peer(self) -> Role:
@@ -129,7 +135,7 @@ class Challenge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """Who says it holds a secret. hello: SHA-256 of the body of the HELLO that it will say. mac: see `auth`."""
+    """Who says it holds a secret. hello: HMAC of the body of the HELLO that it will say. mac: see `auth`."""
 
     secret_id: bytes
     nonce: bytes
@@ -145,11 +151,20 @@ class Proof:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hello:
-    """The first frame of each side. The prefill side says it first."""
+    """The first frame of each side. The prefill side says it first.
+
+    converts: what this side agrees to have converted on the way, each once, in any order. Decode converts it; a
+    conversion counts where both have named it.
+    """
 
     role: Role
     record: CompatRecord
     offer: Offer
+    converts: tuple[Conversion, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(set(self.converts)) != len(self.converts):
+            raise LocalProtocolError(f"converts must name each conversion once: {shown(self.converts)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,11 +13,11 @@ from typing import TypeAlias
 import xxhash
 
 from pdwire.dtypes import DType
-from pdwire.errors import RemoteProtocolError
+from pdwire.errors import LocalProtocolError, RemoteProtocolError
 from pdwire.frames import CONNECTION_KINDS, Kind, LayerFrame, Part
 from pdwire.limits import MAX_CONTROL_BYTES
 from pdwire.record import PROTOCOL_VERSION
-from pdwire.validate import CONNECTION, authored_by_peer, member, request_id
+from pdwire.validate import CONNECTION, member, request_id
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
@@ -114,8 +114,10 @@ def _sealed(head: bytearray, body: Sequence[Buffer]) -> bytes:
 
 def read_head(head: Buffer) -> Head:
     """head: exactly 64 bytes. Raises RemoteProtocolError; each malformed case has its own message."""
-    with authored_by_peer():
+    try:
         return _read_head(head)
+    except LocalProtocolError as error:
+        raise RemoteProtocolError(str(error)) from None
 
 
 def _read_head(head: Buffer) -> Head:

@@ -2,7 +2,7 @@
 
 For captures and for the files of the `file` transport. Nothing is trusted and nothing ends at the first fault: a frame
 that does not verify is reported and the next one is looked at, as long as lengths can be believed. Bodies are read in
-pieces and not kept.
+pieces and not kept. What a frame costs, in time and in words, does not grow with what a HELLO claims or what came before.
 """
 
 from __future__ import annotations
@@ -17,11 +17,15 @@ from pdwire.header import HEAD_BYTES, Checksum, Head, read_head
 from pdwire.kvshape import check_frame, check_record, check_tokens
 from pdwire.outcome import Side
 from pdwire.record import CompatRecord
+from pdwire.state import CONNECTION, ConnectionState, advance
+from pdwire.validate import CONNECTION as WHOLE_CONNECTION
 
 Read = Callable[[int], bytes]
 """At most that many bytes, fewer only at the end."""
 
 _PIECE = 1 << 20
+MOST_NAMED = 20
+"""Layers, or requests, of one kind of fault that are named; of the others it is said how many they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +52,13 @@ class Told:
     ended: str | None = None
     faults: list[str] = field(default_factory=list)
     first_token: FirstToken | None = None
-    seen: set[tuple[int, int, int]] = field(default_factory=set)
+    seen: dict[int, set[tuple[int, int]]] = field(default_factory=dict)
+    """First token and count of the frames of each layer."""
 
     def add(self, frame: LayerFrame) -> None:
-        place = frame.layer, frame.first_token, frame.count
-        self.again += place in self.seen
-        self.seen.add(place)
+        seen, place = self.seen.setdefault(frame.layer, set()), (frame.first_token, frame.count)
+        self.again += place in seen
+        seen.add(place)
         self.frames += 1
         self.body_bytes += frame.body_bytes
 
@@ -61,21 +66,27 @@ class Told:
         """Once its FIRST_TOKEN has said how much KV there must be."""
         if self.first_token is None:
             return []
-        faults = []
-        for layer in range(layers):
-            fault = check_tokens(layer, self._whole(layer), self.first_token.prompt_tokens)
+        want = self.first_token.prompt_tokens
+        whole = {layer: _whole(seen) for layer, seen in self.seen.items()}
+        faulty = layers - sum(have == want for layer, have in whole.items() if layer < layers)
+        faults: list[str] = []
+        for layer in range(layers if faulty else 0):
+            fault = check_tokens(layer, whole.get(layer, 0), want)
             if fault is not None:
                 faults.append(str(fault))
-        return faults
-
-    def _whole(self, layer: int) -> int:
-        """Tokens of a layer from position 0 without a hole."""
-        end = 0
-        for _, first, count in sorted(place for place in self.seen if place[0] == layer):
-            if first > end:
+            if len(faults) == min(faulty, MOST_NAMED):
                 break
-            end = max(end, first + count)
-        return end
+        return [*faults, f"and so are {faulty - len(faults)} other layers"] if faulty > len(faults) else faults
+
+
+def _whole(seen: set[tuple[int, int]]) -> int:
+    """Tokens from position 0 without a hole."""
+    end = 0
+    for first, count in sorted(seen):
+        if first > end:
+            break
+        end = max(end, first + count)
+    return end
 
 
 class Inspection:
@@ -88,6 +99,7 @@ class Inspection:
         """What is wrong with the sequence as a whole."""
         self._read = read
         self._capacity_tokens = capacity_tokens
+        self._state = ConnectionState.START
 
     def frames(self) -> Iterator[Examined]:
         offset, last = 0, None
@@ -102,6 +114,10 @@ class Inspection:
             self.faults.append("there is not one frame")
         elif last is not Kind.BYE:
             self.faults.append(f"it ends with {last.name} and not with BYE: the writer was interrupted")
+        endless = [told.request.hex() for told in self.requests.values() if told.ended is None]
+        self.faults += [f"request {request} has no end" for request in endless[:MOST_NAMED]]
+        if len(endless) > MOST_NAMED:
+            self.faults.append(f"and so have {len(endless) - MOST_NAMED} other requests")
 
     def _examine(self, offset: int, raw: bytes) -> Examined:
         if len(raw) < HEAD_BYTES:
@@ -120,6 +136,7 @@ class Inspection:
                 frame = bodies.decode(head.kind, head.request, control)
             except LocalProtocolError as error:
                 faults.append(str(error))
+        faults += self._follow(head)
         if frame is not None:
             faults += self._judge(frame, verified=not faults)
         if head.request in self.requests:
@@ -136,6 +153,22 @@ class Inspection:
                 control += piece
         return bytes(control), checksum.value, left
 
+    def _follow(self, head: Head) -> list[str]:
+        """What prefill says must be in order. Decode's answers are not here: it is taken as having given them at once."""
+        kind, told = head.kind, self.requests.get(head.request)
+        following = advance(CONNECTION, self._state, Role.PREFILL, kind)
+        if following is None and head.layer is not None and self._state is ConnectionState.START:
+            return ["it comes before any HELLO: nobody has said what shape it should have"]
+        if kind is Kind.ABORT and head.request == WHOLE_CONNECTION:
+            self._state = ConnectionState.BROKEN
+            return ["prefill gave the whole connection up"]
+        if following is None:
+            return [f"prefill may not say {kind.name.lower()} while the connection is {self._state.value}"]
+        self._state = ConnectionState.OPEN if following is ConnectionState.GREETED else following
+        if told is not None and told.ended is not None and kind is not Kind.ABORT:
+            return [f"its request has ended before it: {told.ended}"]
+        return []
+
     def _judge(self, frame: Frame, verified: bool) -> list[str]:
         match frame:
             case Hello():
@@ -145,11 +178,13 @@ class Inspection:
                 if verified:
                     told.add(frame)
                 if self.record is None:
-                    return ["it comes before any HELLO: nobody has said what shape it should have"]
+                    return []
                 fault = check_frame(frame, self.record, self._capacity_tokens)
                 return [] if fault is None else [str(fault)]
             case FirstToken():
                 told = self._told(frame.request)
+                if told.ended is not None:
+                    return []
                 told.first_token = frame
                 told.ended = f"token {frame.token} after {frame.prompt_tokens} prompt tokens"
                 return [] if self.record is None else told.missing(self.record.layers)

@@ -59,7 +59,7 @@ class Offer:
 class Limits(Offer):
     """The whole of what one end allows: its offer, and the deadlines, in seconds, that it keeps to itself.
 
-    hello_s: from the start of the connection to both HELLOs. frame_s: from a frame's first byte to its last.
+    hello_s: from the start of the connection to both HELLOs. frame_s: from a frame's head to its last byte.
     request_s: between two frames of one request. complete_s: from FIRST_TOKEN to its COMPLETE.
     abort_s: from an ABORT to the peer's own.
     """

@@ -10,7 +10,9 @@ class Conversion(StrEnum):
     """What a pair of engines may be able to convert on the way. None of them is assumed."""
 
     DTYPE = "dtype"
-    """float32, float16 and bfloat16, rounded to nearest even where it narrows."""
+    """float16 and bfloat16 to float32, which keeps every value."""
+    ROUNDING = "rounding"
+    """float32, float16 and bfloat16 to each other, rounded to nearest, ties to even."""
     TP = "tp"
     """KV heads regrouped between tensor-parallel ranks."""
     BLOCK = "block"

@@ -16,6 +16,9 @@ RopeValue: TypeAlias = str | int | float | bool | tuple[float, ...] | None
 PROTOCOL_VERSION = 1
 """The header's version byte."""
 
+MAX_LAYERS = 65_536
+MAX_HEADS = 65_535
+"""Also the longest head: what the 16-bit fields of a frame's shape can say."""
 MAX_ROPE_KEYS = 64
 MAX_ROPE_LIST = 1024
 MAX_KV_SCALES = 2048
@@ -70,9 +73,9 @@ class CompatRecord:
             text(name, getattr(self, name), 128)
         text("isa_layout", self.isa_layout, 32)
         integer("protocol", self.protocol, 1, 255)
-        integer("layers", self.layers, 1, 65_536)
-        integer("kv_heads", self.kv_heads, 1, 65_535)
-        integer("head_dim", self.head_dim, 1, 65_535)
+        integer("layers", self.layers, 1, MAX_LAYERS)
+        integer("kv_heads", self.kv_heads, 1, MAX_HEADS)
+        integer("head_dim", self.head_dim, 1, MAX_HEADS)
         integer("tp_size", self.tp_size, 1, 65_535)
         integer("tp_rank", self.tp_rank, 0, self.tp_size - 1)
         integer("block_tokens", self.block_tokens, 1, 1 << 20)
@@ -91,7 +94,7 @@ class CompatRecord:
         if len(self.rope) > MAX_ROPE_KEYS:
             raise LocalProtocolError(f"rope must have at most {MAX_ROPE_KEYS} keys: {len(self.rope)}")
         for key, value in self.rope.items():
-            _rope_value(text("rope key", key, 64), value)
+            check_rope_value(key, value)
 
     @property
     def rank_kv_heads(self) -> int:
@@ -127,8 +130,9 @@ def rank_heads(kv_heads: int, tp_size: int, tp_rank: int) -> range:
     return range(first, first + held)
 
 
-def _rope_value(key: str, value: object) -> None:
-    name = f"rope {key}"
+def check_rope_value(key: str, value: object) -> None:
+    """Of `CompatRecord.rope`. Raises LocalProtocolError."""
+    name = f"rope {text('rope key', key, 64)}"
     if value is None or isinstance(value, bool):
         return
     if isinstance(value, str):

@@ -75,15 +75,30 @@ def _attention(prefill: CompatRecord, decode: CompatRecord, can: Set[Conversion]
 _WIDENS = {(DType.FLOAT16, DType.FLOAT32), (DType.BFLOAT16, DType.FLOAT32)}
 
 
+def dtype_conversion(have: DType, want: DType, can: Set[Conversion]) -> Conversion | None:
+    """Which of what the pair can convert turns elements of `have` into such of `want`. None: nothing does."""
+    if have.itemsize == 1 or want.itemsize == 1:
+        return None
+    needed = Conversion.DTYPE if (have, want) in _WIDENS else Conversion.ROUNDING
+    return needed if needed in can else None
+
+
 def _dtype(prefill: CompatRecord, decode: CompatRecord, can: Set[Conversion]) -> Ruling:
     have, want = prefill.dtype, decode.dtype
-    quantised = have.itemsize == 1 or want.itemsize == 1
-    if Conversion.DTYPE not in can or quantised or prefill.kv_scales or decode.kv_scales:
-        reason = f"KV bytes are stored as sent; {have.label} read as {want.label} is garbage"
-        return _refuse(reason, one_value(prefill, decode, "dtype"))
-    if (have, want) in _WIDENS:
-        return _convert(f"every {have.label} is a {want.label}")
-    return _convert(f"{have.label} is rounded to {want.label}, to nearest even", exact=False)
+    scaled = prefill.kv_scales or decode.kv_scales
+    match None if scaled else dtype_conversion(have, want, can):
+        case Conversion.DTYPE:
+            return _convert(f"every {have.label} is a {want.label}")
+        case Conversion.ROUNDING:
+            how = f"{have.label} is rounded to {want.label}, to nearest even"
+            narrow = "; a value beyond 65504, which it cannot hold, costs its request" if want is DType.FLOAT16 else ""
+            return _convert(how + narrow, exact=False)
+        case _:
+            pass
+    reason = f"KV bytes are stored as sent; {have.label} read as {want.label} is garbage"
+    roundable = prefill.engine == decode.engine == "torch" and not scaled and have.itemsize > 1 and want.itemsize > 1
+    may = "; or `kv_rounding: true` on both" if roundable else ""
+    return _refuse(reason, one_value(prefill, decode, "dtype") + may)
 
 
 def _kv_scales(prefill: CompatRecord, decode: CompatRecord, can: Set[Conversion]) -> Ruling:

@@ -39,6 +39,8 @@ class ConnectionState(Enum):
     BROKEN = "broken"
     """Cut, silent for too long, given up with ABORT, or the protocol was broken."""
 
+    __hash__ = object.__hash__  # as for Kind
+
 
 class RequestState(Enum):
     IDLE = "idle"
@@ -48,6 +50,8 @@ class RequestState(Enum):
     """FIRST_TOKEN is said, COMPLETE is not."""
     ABORTED_BY_PREFILL = "aborted by prefill"
     ABORTED_BY_DECODE = "aborted by decode"
+
+    __hash__ = object.__hash__  # as for Kind
 
 
 CONNECTION: Mapping[ConnectionState, Mapping[Event, ConnectionState]] = {

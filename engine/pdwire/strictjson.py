@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 
 from pdwire.errors import LocalProtocolError
@@ -16,7 +17,8 @@ def dump(value: Mapping[str, object]) -> bytes:
 def load(where: str, body: bytes) -> Fields:
     """Refuses what is not UTF-8, not JSON, not an object, nested beyond reason, or says a key twice."""
     try:
-        value = json.loads(body, object_pairs_hook=_unique, parse_constant=_no_constant)
+        # As text, because from bytes json.loads would also take UTF-16 and UTF-32.
+        value = json.loads(body.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise LocalProtocolError(f"{where} is not json: {_brief(error)}") from None
     return Fields(where, value)
@@ -29,8 +31,7 @@ def _brief(error: Exception) -> str:
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     result = dict(pairs)
     if len(result) != len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
+        (twice, _), *_ = Counter(key for key, _ in pairs).most_common(1)
         raise LocalProtocolError(f"json key twice: {twice[:64]!r}")
     return result
 
@@ -47,6 +48,9 @@ class Fields:
             raise LocalProtocolError(f"{where} must be an object")
         self._where = where
         self._left: dict[str, object] = dict(value)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._left
 
     def take(self, key: str) -> object:
         try:

@@ -30,6 +30,8 @@ def shown(value: object) -> str:
 
 
 def integer(name: str, value: object, low: int, high: int) -> int:
+    if type(value) is int and low <= value <= high:
+        return value
     if isinstance(value, bool) or not isinstance(value, int):
         raise LocalProtocolError(f"{name} must be an integer: {shown(value)}")
     if not low <= value <= high:
@@ -62,8 +64,8 @@ def text(name: str, value: object, longest: int, *, empty: bool = False) -> str:
 
 def member(name: str, enum: type[E], value: object) -> E:
     try:
-        return enum(value)
-    except ValueError:
+        return enum._value2member_map_[value]  # type: ignore[return-value]
+    except (KeyError, TypeError):
         raise LocalProtocolError(f"unknown {name}: {shown(value)}") from None
 
 

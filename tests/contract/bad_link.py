@@ -1,10 +1,11 @@
-"""A TCP link between two ends that can flip a byte, cut, or stall, at a chosen byte of what the client says."""
+"""A TCP link between two ends that can flip a byte, cut, stall, or drip, at a chosen byte of what the client says."""
 
 from __future__ import annotations
 
 import contextlib
 import socket
 import threading
+import time
 from types import TracebackType
 from urllib.parse import urlsplit
 
@@ -12,7 +13,8 @@ from urllib.parse import urlsplit
 class BadLink:
     """flip: offset of the byte to alter. cut: after how many bytes both ends are reset. stall: after how many nothing
     more goes through, either way. Offsets count the client's bytes since it connected. said: those bytes, as they came;
-    answered: what the other end said."""
+    answered: what the other end said. drip_s: once set, what the client says goes on byte by byte, so many seconds apart.
+    dripped: how many have."""
 
     def __init__(
         self, target: str, *, flip: int | None = None, cut: int | None = None, stall: int | None = None
@@ -23,6 +25,8 @@ class BadLink:
         self._flip, self._cut, self._stall = flip, cut, stall
         self.said, self.answered = bytearray(), bytearray()
         self._stalled = threading.Event()
+        self.drip_s = 0.0
+        self.dripped = 0
         self._sockets: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -71,11 +75,20 @@ class BadLink:
                     server.sendall(data[: max(0, self._stall - offset)])
                     self._stalled.set()
                     return
-                server.sendall(data)
+                if self.drip_s:
+                    self._drip(server, data)
+                else:
+                    server.sendall(data)
                 offset += len(data)
         for sock in (client, server):
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
+
+    def _drip(self, server: socket.socket, data: bytearray) -> None:
+        for at in range(len(data)):
+            server.sendall(data[at : at + 1])
+            self.dripped += 1
+            time.sleep(self.drip_s)
 
     def _back(self, server: socket.socket, client: socket.socket) -> None:
         with contextlib.suppress(OSError):

@@ -74,6 +74,14 @@ def test_a_fixture_names_its_source_and_gets_its_status(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", FIXTURES, ids=_name)
+def test_what_is_unknown_is_not_told_as_if_it_were_so(path: Path) -> None:
+    for finding in _findings(path):
+        if finding.status is Status.UNKNOWN:
+            assert not finding.summary.startswith(ALL[finding.check].title), finding.summary
+            assert "\n" not in finding.summary, finding.summary
+
+
+@pytest.mark.parametrize("path", FIXTURES, ids=_name)
 def test_all_checks_together_give_a_valid_document_without_contradiction(path: Path) -> None:
     import json
 

@@ -46,6 +46,9 @@ def test_the_demo_ends_0_with_equal_tokens_and_leaves_nothing_running(embedded_m
     done = subprocess.run(command, env=environment, capture_output=True, encoding="utf-8", timeout=380)
     assert done.returncode == 0, done.stderr
     assert "equal      all 16 token ids" in done.stdout and "GB/s" in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("passed: ")
+    after = done.stdout.split("equal  ")[1]
+    assert "doctor     of this host: " in after and len(after.splitlines()) < 30
     assert "down:" in done.stderr and "stopped router" in done.stderr
     status = subprocess.run(
         [*command[:3], "status", "--name", "demo"], env=environment, capture_output=True, timeout=60

@@ -11,49 +11,15 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import httpx
 import psutil
 import pytest
+from tests.contract.operator import LONG_S, Operator
 
 from pdctl.deploy import process
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
-
-LONG_S = 240
-
-
-class Operator:
-    """Somebody with a shell: runs pdctl with a state directory of its own and the cache of this user."""
-
-    def __init__(self, state: Path) -> None:
-        self.state = state
-        self.environment = {**os.environ, "XDG_STATE_HOME": str(state)}
-
-    def pdctl(self, *arguments: str, timeout: float = LONG_S) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "pdctl", *arguments]
-        return subprocess.run(
-            command, env=self.environment, cwd=self.state, capture_output=True, encoding="utf-8", timeout=timeout
-        )
-
-    def status(self) -> dict[str, Any]:
-        document: dict[str, Any] = json.loads(self.pdctl("status", "-o", "json").stdout)
-        return document
-
-    def pid(self, role: str) -> int:
-        return int(next(unit["pid"] for unit in self.status()["units"] if unit["role"] == role))
-
-    def run_mark(self) -> str:
-        record = self.state / "pdctl" / "deployments" / "local" / "record.json"
-        return str(json.loads(record.read_text(encoding="utf-8"))["run"])
-
-    def wait_for(self, phase: str, within_s: float = 120.0) -> dict[str, Any]:
-        deadline = time.monotonic() + within_s
-        while (document := self.status())["phase"] != phase:
-            assert time.monotonic() < deadline, f"still {document['phase']}: {document['reason']}"
-            time.sleep(0.3)
-        return document
 
 
 @pytest.fixture
@@ -317,6 +283,7 @@ def test_a_start_that_takes_too_long_names_what_it_waited_for(operator: Operator
     done = operator.pdctl("up", "--port", "0", "--timeout", "0.5")
     assert done.returncode == 4
     assert re.search(r"waited 0\.\d s for|was not ready after", done.stderr), done.stderr
+    assert "it was to be ready within 0.5 s: `--timeout SECONDS`" in done.stderr
     assert process.carrying(operator.run_mark()) == []
 
 
@@ -333,6 +300,25 @@ def test_an_interrupted_up_stops_what_it_started(operator: Operator) -> None:
         assert len(process.carrying(mark)) >= 4
         up.send_signal(signal.SIGINT)
         rest = up.stderr.read()
+    assert up.returncode == 130 and "has been stopped" in rest
+    assert process.carrying(mark) == []
+    assert operator.status()["phase"] == "absent"
+
+
+def test_down_ends_an_up_that_is_still_at_work(operator: Operator) -> None:
+    command = [sys.executable, "-m", "pdctl", "up", "--port", "0"]
+    with subprocess.Popen(
+        command, env=operator.environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, encoding="utf-8"
+    ) as up:
+        assert up.stderr is not None
+        for line in up.stderr:
+            if "processes" in line:
+                break
+        mark = operator.run_mark()
+        down = operator.pdctl("down")
+        rest = up.stderr.read()
+    assert down.returncode == 0, down.stderr
+    assert f"stopped `pdctl up` pid {up.pid}" in down.stdout and "to stop" in down.stderr
     assert up.returncode == 130 and "has been stopped" in rest
     assert process.carrying(mark) == []
     assert operator.status()["phase"] == "absent"

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,8 +18,8 @@ from tests.contract.test_kv_transport import body_of, finish, push, push_all
 from tests.kv_examples import DECODE, PREFILL, layer_frame, request_id
 
 from pdserve.transport.base import KvListener, KvRefused, TransferFailed
-from pdserve.transport.file import FileTransport, waiting
-from pdwire import AbortCode, DType, IncompatiblePeer, LayerFrame, Limits
+from pdserve.transport.file import DECODE_HELLO, FileTransport, waiting
+from pdwire import MAX_CONTROL_BYTES, AbortCode, Connection, DType, IncompatiblePeer, LayerFrame, Limits, Role, seal
 
 
 @pytest.fixture
@@ -260,3 +261,83 @@ def test_a_prefill_killed_in_the_middle_leaves_nothing_that_is_taken_and_a_draft
     assert not waiting(spool)
     listen(spool, sink).close()
     assert [path.name for path in spool.iterdir()] == ["decode.hello"]
+
+
+def refused_by_name(caplog: pytest.LogCaptureFixture, name: str) -> list[str]:
+    return [text for record in caplog.records if name in (text := record.getMessage())]
+
+
+@pytest.mark.parametrize("stuck", ["a directory stands where it would go", "its name is too long for another ending"])
+def test_a_file_that_cannot_be_set_aside_is_left_with_one_log_line_and_the_next_is_taken(
+    spool: Path, sink: Sink, listener: KvListener, stuck: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    bad = spool / (f"{'n' * 250}.kv" if "long" in stuck else "n.kv")
+    if "directory" in stuck:
+        bad.with_name("n.kv.refused").mkdir()
+    bad.write_bytes(b"junk")
+    for number in (1, 2):
+        write(spool, number)
+        sink.wait(lambda number=number: request_id(number) in sink.done)  # type: ignore[misc]
+    assert bad.exists()
+    lines = refused_by_name(caplog, "n.kv")
+    assert len([line for line in lines if "left where it is" in line]) == 1 and len(lines) == 2
+    bad.write_bytes(b"other junk")
+    deadline = soon()
+    while len(refused_by_name(caplog, "left where it is")) < 2:
+        assert time.monotonic() < deadline, "it has changed, and was not looked at again"
+        time.sleep(0.02)
+
+
+def test_a_file_that_cannot_be_removed_is_taken_once(
+    spool: Path, sink: Sink, listener: KvListener, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As in a directory to which nothing but files may be added."""
+    unlink = Path.unlink
+
+    def refuse(path: Path, missing_ok: bool = False) -> None:
+        if path.name == f"{request_id(1).hex()}.kv":
+            raise PermissionError(1, "Operation not permitted", str(path))
+        unlink(path, missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    write(spool, 1)
+    sink.wait(lambda: request_id(1) in sink.done)
+    for number in (2, 3):
+        write(spool, number)
+        sink.wait(lambda number=number: request_id(number) in sink.done)  # type: ignore[misc]
+    assert set(sink.landings.values()) == {1}
+    assert len(refused_by_name(caplog, "Operation not permitted")) == 1
+
+
+def test_a_name_that_is_no_text_is_refused_like_any_other(
+    spool: Path, sink: Sink, listener: KvListener, caplog: pytest.LogCaptureFixture
+) -> None:
+    (spool / os.fsdecode(b"\xff\xfe.kv")).write_bytes(b"junk")
+    write(spool, 1)
+    sink.wait(lambda: request_id(1) in sink.done)
+    assert len(refused_by_name(caplog, "udcff")) == 1
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "large", "device", "half", "directory"])
+def test_what_stands_where_decode_leaves_its_hello_is_not_trusted(spool: Path, kind: str) -> None:
+    spool.mkdir()
+    hello = spool / DECODE_HELLO
+    match kind:
+        case "link":
+            (spool / "elsewhere").write_bytes(b"")
+            hello.symlink_to(spool / "elsewhere")
+        case "pipe":
+            os.mkfifo(hello)
+        case "large":
+            hello.write_bytes(bytes(MAX_CONTROL_BYTES + 1))
+        case "device":
+            hello.symlink_to("/dev/zero")
+        case "half":
+            decode = Connection(Role.DECODE, DECODE)
+            hello.write_bytes(b"".join(seal(decode.hello).buffers)[:-1])
+        case _:
+            hello.mkdir()
+    began = time.monotonic()
+    with pytest.raises(TransferFailed, match=r"decode\.hello|symbolic link"):
+        FileTransport(spool).connect(f"file://{spool}", PREFILL, deadline=soon())
+    assert time.monotonic() - began < 5

@@ -145,7 +145,57 @@ def test_two_hundred_strangers_take_little_memory() -> None:
             stranger.close()
 
 
-@pytest.mark.parametrize("security", list(Security), ids=lambda security: security.name.lower())
+def test_strangers_do_not_keep_out_who_holds_the_secret() -> None:
+    sink = Sink()
+    decode = TcpTransport(
+        QUICK, security=TransportSecurity(Security.AUTHENTICATED, lambda: [SECRET]), max_connections=3
+    )
+    listener = decode.listen("127.0.0.1", 0, DECODE, sink)
+    strangers = [dial(listener.address) for _ in range(3)]
+    for stranger in strangers:
+        assert stranger.recv(HEAD_BYTES)
+    try:
+        senders = [connect("tcp", listener.address, SECRET) for _ in range(3)]
+        for number, sender in enumerate(senders, 1):
+            send(sender, number)
+        with pytest.raises(TransferFailed, match=r"decode has 3 connections already|reset by peer"):
+            connect("tcp", listener.address, SECRET)
+        for sender in senders:
+            sender.close()
+    finally:
+        listener.close()
+        for stranger in strangers:
+            stranger.close()
+
+
+def test_a_flood_of_strangers_has_no_more_connections_than_there_may_be() -> None:
+    held = TransportSecurity(Security.AUTHENTICATED, lambda: [SECRET])
+    listener = TcpTransport(QUICK, security=held, max_connections=3).listen("127.0.0.1", 0, DECODE, Sink())
+    counted: list[int] = []
+    over = threading.Event()
+
+    def count() -> None:
+        while not over.wait(0.0005):
+            counted.append(listener.connections)  # type: ignore[attr-defined]
+
+    counter = threading.Thread(target=count)
+    counter.start()
+    strangers = []
+    try:
+        for _ in range(60):
+            strangers.append(dial(listener.address))
+            strangers[-1].settimeout(20)
+            assert strangers[-1].recv(HEAD_BYTES)
+    finally:
+        over.set()
+        counter.join()
+        listener.close()
+        for stranger in strangers:
+            stranger.close()
+    assert max(counted) <= 3
+
+
+@both
 def test_what_was_recorded_cannot_be_played_again(security: Security, caplog: pytest.LogCaptureFixture) -> None:
     with Listening("tcp", security=security) as decode:
         with BadLink(decode.address) as link:

@@ -69,9 +69,9 @@ class Engine(Sink):
         with self._lock:
             self.ends[request].append(how)
         with self._changed:
-            for key in [key for key in self.bodies if key[0] == request]:
+            for key in [key for key in list(self.bodies) if key[0] == request]:
                 del self.bodies[key]
-            for key in [key for key in self.views if key[0] == request and request not in self.lent]:
+            for key in [key for key in list(self.views) if key[0] == request and request not in self.lent]:
                 del self.views[key]
         if how != "given up":
             self.take_back(request)

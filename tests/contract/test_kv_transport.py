@@ -18,17 +18,21 @@ from tests.contract.kv_sink import Sink, require_all_tokens, soon
 from tests.contract.transports import FILE, TRANSPORTS, Case, dial, mute_server
 from tests.kv_examples import DECODE, PREFILL, layer_frame, request_id
 
-from pdserve.transport.base import KvListener, KvRefused, KvSender, TransferFailed
+from pdserve.transport.base import KvListener, KvRefused, KvSender, TransferFailed, Transport
 from pdserve.transport.segment import Segment
 from pdwire import (
+    CONNECTION,
     HEAD_BYTES,
+    Abort,
     AbortCode,
     Connection,
+    Conversion,
     DType,
     FirstToken,
     IncompatiblePeer,
     LayerFrame,
     Limits,
+    Ping,
     Role,
     seal,
 )
@@ -313,6 +317,62 @@ def test_an_incompatible_peer_is_named_with_both_values(make: Case, caplog: pyte
         assert "model_digest: prefill sha256:6e1f, decode sha256:0bad" in text
 
 
+def leaving(case: Case, *can: Conversion) -> Transport:
+    """The case's transport, of an engine that agrees to these."""
+    transport = case(Limits())
+    for one in (transport, getattr(transport, "_tcp", None)):
+        if one is not None:
+            one._can = frozenset(can)
+    return transport
+
+
+@pytest.mark.parametrize("of_prefill", [True, False])
+def test_a_leave_that_one_side_alone_gives_is_refused_by_name_before_a_frame_is_sent(
+    make: Case, of_prefill: bool
+) -> None:
+    both = leaving(make, Conversion.ROUNDING), leaving(make)
+    prefill, decode = both if of_prefill else both[::-1]
+    listener = decode.listen("127.0.0.1", 0, replace(DECODE, dtype=DType.BFLOAT16), Sink())
+    try:
+        with pytest.raises(IncompatiblePeer, match="dtype: prefill float32, decode bfloat16"):
+            prefill.connect(listener.address, PREFILL, deadline=soon())
+    finally:
+        listener.close()
+
+
+@pytest.mark.parametrize("case", [case for case in TRANSPORTS if case.open], ids=lambda case: case.name)
+def test_a_decode_that_finds_the_two_incompatible_is_heard_in_its_own_words(case: Case) -> None:
+    """As one of another version might, whose verdict knows more."""
+    server, address = mute_server(case.scheme)
+
+    def answer() -> None:
+        peer, _ = server.accept()
+        with peer:
+            peer.settimeout(10)
+            decode = Connection(Role.DECODE, DECODE)
+            while decode.next_event() is None:
+                decode.feed(peer.recv(4096))
+            refusal = Abort(request=CONNECTION, code=AbortCode.INCOMPATIBLE, reason="fatal: of a later version")
+            for frame in (decode.hello, refusal):
+                peer.sendall(b"".join(decode.send(seal(frame))))
+            while peer.recv(4096):
+                pass
+
+    with server:
+        server.settimeout(10)
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(TransferFailed, match="fatal: of a later version") as failure:
+            sender = case(Limits()).connect(address, PREFILL, deadline=soon())
+            try:
+                push_all(sender, request_id(1))
+                finish(sender, request_id(1))
+            finally:
+                sender.close()
+        assert failure.value.code is AbortCode.INCOMPATIBLE
+        thread.join(10)
+
+
 # How it ends early.
 
 
@@ -535,6 +595,49 @@ def test_a_peer_that_falls_silent_is_given_up(quick_linked: Pair, caplog: pytest
             pytest.fail("the silence was not noticed")
 
 
+@pytest.mark.parametrize("case", [case for case in TRANSPORTS if case.dripping], ids=lambda case: case.name)
+def test_a_link_that_brings_a_byte_now_and_then_does_not_stop_the_clock(case: Case) -> None:
+    pair = Pair(case, QUICK)
+    try:
+        with BadLink(pair.listener.address) as link:
+            sender = pair.connect(link.address)
+            push(sender, layer_frame(request_id(1)))
+            pair.sink.wait(lambda: pair.sink.bodies)
+            link.drip_s = 0.8 * QUICK.tick_s
+            with pytest.raises(TransferFailed):
+                push(sender, layer_frame(request_id(1), layer=1))
+                finish(sender, request_id(1))
+            pair.sink.wait(lambda: pair.sink.gone[request_id(1)], 30)
+            assert link.dripped < HEAD_BYTES, "it waited for the head to end"
+    finally:
+        pair.close()
+
+
+@pytest.mark.parametrize("case", [case for case in TRANSPORTS if case.open], ids=lambda case: case.name)
+def test_a_peer_that_says_a_byte_now_and_then_is_given_up_as_a_silent_one(case: Case) -> None:
+    pair = Pair(case, QUICK)
+    try:
+        with dial(pair.listener.address) as peer:
+            connection = Connection(Role.PREFILL, PREFILL)
+            peer.sendall(b"".join(connection.send(seal(connection.hello))))
+            peer.settimeout(0.8 * QUICK.tick_s)
+            ping, ended = b"".join(seal(Ping()).buffers), False
+            for at in range(len(ping)):
+                try:
+                    peer.sendall(ping[at : at + 1])
+                    ended = not peer.recv(1 << 16)
+                except TimeoutError:
+                    continue
+                except OSError:
+                    ended = True
+                if ended:
+                    break
+                time.sleep(0.8 * QUICK.tick_s)
+            assert ended, "the whole head was waited for"
+    finally:
+        pair.close()
+
+
 # Strangers.
 
 
@@ -578,11 +681,11 @@ def test_a_taken_port_is_an_error(make: Case) -> None:
         make(Limits()).listen("127.0.0.1", int(address.rpartition(":")[2]), DECODE, Sink())
 
 
-def test_a_thousand_connections_leave_nothing_behind(pair: Pair) -> None:
+def test_a_thousand_connections_leave_nothing_behind(make: Case, pair: Pair) -> None:
     process = psutil.Process()
     pair.connect().close()
     before = process.num_fds() - 1, threading.active_count() - 1
-    for number in range(1, 1001):
+    for number in range(1, 1001 if make.name == "tcp" else 301):
         sender = pair.transport.connect(pair.listener.address, PREFILL, deadline=soon())
         if number % 3 == 0:
             push(sender, layer_frame(request_id(number)))
@@ -594,3 +697,61 @@ def test_a_thousand_connections_leave_nothing_behind(pair: Pair) -> None:
             return
         time.sleep(0.01)
     pytest.fail(f"file descriptors and threads: before {before}, after {now}")
+
+
+# Whose request it is.
+
+
+def _half_a_request(pair: Pair) -> KvSender:
+    """A sender of whose request one frame has landed."""
+    sender = pair.connect()
+    push(sender, layer_frame(request_id(1)))
+    pair.sink.wait(lambda: pair.sink.bodies)
+    return sender
+
+
+def _goes_on(pair: Pair, sender: KvSender) -> None:
+    push_all(sender, request_id(1))
+    finish(sender, request_id(1))
+    assert request_id(1) in pair.sink.done and not pair.sink.gone
+
+
+def test_frames_of_a_request_from_another_connection_are_refused_and_the_first_goes_on(pair: Pair) -> None:
+    first, second = _half_a_request(pair), pair.connect()
+    with pytest.raises(TransferFailed, match="another connection") as failure:
+        push_all(second, request_id(1))
+        finish(second, request_id(1))
+    assert failure.value.code is AbortCode.REFUSED
+    _goes_on(pair, first)
+    push_all(second, request_id(2))
+    finish(second, request_id(2))
+
+
+def test_a_first_token_from_another_connection_does_not_end_a_request(pair: Pair) -> None:
+    first, second = _half_a_request(pair), pair.connect()
+    with pytest.raises(TransferFailed, match="another connection") as failure:
+        finish(second, request_id(1))
+    assert failure.value.code is AbortCode.REFUSED and not pair.sink.done
+    _goes_on(pair, first)
+
+
+def test_an_abort_from_another_connection_does_not_end_a_request(pair: Pair) -> None:
+    first, second = _half_a_request(pair), pair.connect()
+    second.abort(request_id(1), "says another")
+    push_all(second, request_id(2))
+    finish(second, request_id(2))
+    assert not pair.sink.gone
+    _goes_on(pair, first)
+
+
+def test_a_request_whose_connection_has_ended_may_come_over_another(pair: Pair) -> None:
+    _half_a_request(pair).close()
+    pair.sink.wait(lambda: pair.sink.gone[request_id(1)])
+    again, deadline = pair.connect(), soon()
+    while request_id(1) not in pair.sink.done:
+        assert time.monotonic() < deadline
+        try:
+            push_all(again, request_id(1))
+            finish(again, request_id(1))
+        except TransferFailed:  # the other has told the sink, and is about to let go
+            again = pair.connect()

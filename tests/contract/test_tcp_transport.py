@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from collections.abc import Iterator
 
@@ -12,6 +13,7 @@ from tests.kv_examples import DECODE, PREFILL, layer_frame, request_id
 
 from pdserve.transport.base import KvListener, TransferFailed
 from pdserve.transport.endpoint import MAX_QUEUED_BYTES
+from pdserve.transport.stream import PeerGone, Stream
 from pdserve.transport.tcp import TcpTransport
 from pdwire import Abort, AbortCode, Connection, Role, seal
 
@@ -91,3 +93,31 @@ def test_ipv6_and_localhost(capsys: pytest.CaptureFixture[str]) -> None:
         sink.wait(lambda sink=sink: sink.bodies)  # type: ignore[misc]
         sender.close()
         listener.close()
+
+
+def test_a_peer_that_takes_a_byte_now_and_then_does_not_hold_a_writer_beyond_its_deadline() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        ours = socket.create_connection(server.getsockname())
+        theirs, _ = server.accept()
+    with ours, theirs:
+        for sock, option in ((ours, socket.SO_SNDBUF), (theirs, socket.SO_RCVBUF)):
+            sock.setsockopt(socket.SOL_SOCKET, option, 32 << 10)
+        stream = Stream(ours, "a slow reader", tick_s=1.0)
+        over = threading.Event()
+
+        def read() -> None:
+            for _ in range(1500):  # 6 MiB in 15 s
+                if over.wait(0.01):
+                    return
+                theirs.recv(4096)
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        began = time.monotonic()
+        try:
+            with pytest.raises(PeerGone, match="does not take"):
+                stream.write([memoryview(bytes(64 << 20))], began + 1.0)
+            assert reader.is_alive(), "it was let go only when it took nothing any more"
+        finally:
+            over.set()
+            reader.join()

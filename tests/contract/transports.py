@@ -26,12 +26,27 @@ ENCRYPTED = TransportSecurity(Security.ENCRYPTED, lambda: [SECRET])
 
 @dataclass(frozen=True)
 class Case:
-    """lends: its sink lends its memory. link: `BadLink` can stand between its two ends, and read what crosses."""
+    """lends: its sink lends its memory. link: `BadLink` can stand between its two ends, and read what crosses.
+
+    encrypted: it can stand there, and read nothing. secret: both ends have to prove that they hold it.
+    """
 
     name: str
     transport: Callable[[Limits], Transport]
     lends: bool = False
     link: bool = False
+    encrypted: bool = False
+    secret: bool = False
+
+    @property
+    def dripping(self) -> bool:
+        """Whether a link between the two ends can bring bytes late."""
+        return self.link or self.encrypted
+
+    @property
+    def open(self) -> bool:
+        """Whether a stranger can say HELLO."""
+        return not self.secret
 
     def __call__(self, limits: Limits) -> Transport:
         return self.transport(limits)
@@ -47,8 +62,8 @@ TRANSPORTS: list[Case] = [
     Case("shm", ShmTransport, lends=True),
     Case("shm-inline", ShmTransport),
     Case("fake", FakeTransport, link=True),
-    Case("tcp-authenticated", lambda limits: TcpTransport(limits, security=AUTHENTICATED), link=True),
-    Case("tcp-encrypted", lambda limits: TcpTransport(limits, security=ENCRYPTED)),
+    Case("tcp-authenticated", lambda limits: TcpTransport(limits, security=AUTHENTICATED), link=True, secret=True),
+    Case("tcp-encrypted", lambda limits: TcpTransport(limits, security=ENCRYPTED), encrypted=True, secret=True),
 ]
 
 

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 import httpx
 
 MODEL_NAME = "test-model"
-LOAD_SECONDS = 120.0
+LOAD_SECONDS = 240.0  # on two cores that five processes import torch on, beside other work
 STOP_SECONDS = 20.0
 
 
@@ -189,23 +190,36 @@ class Cluster:
 
 @dataclass
 class Stream:
-    """What a streamed answer gave, and when. times: `time.monotonic()` of each chunk with tokens."""
+    """What a streamed answer gave, and when. times, ended: `time.monotonic()`, of each chunk with tokens and of the end.
+
+    left: set it, and its client goes.
+    """
 
     token_ids: list[int] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
     error: dict[str, Any] | None = None
     finish_reason: str | None = None
     figures: dict[str, Any] | None = None
+    ended: float = 0.0
+    left: threading.Event = field(default_factory=threading.Event)
 
     @property
     def longest_gap(self) -> float:
         """Seconds between neighbouring chunks."""
-        return max((b - a for a, b in zip(self.times, self.times[1:], strict=False)), default=0.0)
+        return max(self.gaps(), default=0.0)
+
+    def gaps(self, after: float = 0.0, before: float = float("inf")) -> list[float]:
+        """Between neighbouring chunks, the later of which came in that time."""
+        return [b - a for a, b in zip(self.times, self.times[1:], strict=False) if after <= b <= before]
 
     def read(self, cluster: Cluster, prompt: list[int], max_tokens: int, **parameters: Any) -> Stream:
         """Until the end. Runs in a thread of the test's."""
+        return self.read_from(f"{cluster.router.url}/v1", MODEL_NAME, prompt, max_tokens, **parameters)
+
+    def read_from(self, endpoint: str, model: str, prompt: list[int], max_tokens: int, **parameters: Any) -> Stream:
+        """Until the end, or until `left` is set. endpoint: with its `/v1`."""
         body = {
-            "model": MODEL_NAME,
+            "model": model,
             "prompt": prompt,
             "max_tokens": max_tokens,
             "temperature": 0.0,
@@ -214,11 +228,16 @@ class Stream:
             "pdctl": {"figures": True},
             **parameters,
         }
-        url = f"{cluster.router.url}/v1/completions"
+        url = f"{endpoint}/completions"
         with httpx.stream("POST", url, json=body, timeout=120, trust_env=False) as response:
-            for line in response.iter_lines():
+            if response.status_code != 200:
+                self.error = json.loads(response.read())["error"]
+            for line in response.iter_lines() if self.error is None else ():
+                if self.left.is_set():
+                    break
                 if line.startswith("data: ") and line != "data: [DONE]":
                     self._take(json.loads(line.removeprefix("data: ")))
+        self.ended = time.monotonic()
         return self
 
     def _take(self, chunk: dict[str, Any]) -> None:

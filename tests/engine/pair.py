@@ -8,7 +8,7 @@ from __future__ import annotations
 import queue
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass, field
 
 from pdserve.decode import DecodeEngine
@@ -21,6 +21,7 @@ from pdserve.prefill import PrefillEngine, PrefillJob
 from pdserve.sampling import Sampling
 from pdserve.transport.base import KvSink, Transport
 from pdserve.transport.by_scheme import TRANSPORTS
+from pdwire import Conversion
 
 GREEDY = Sampling(temperature=0.0)
 PATIENCE_S = 120.0
@@ -61,18 +62,19 @@ class Pair:
         max_running: int = 32,
         max_waiting: int = 32,
         transport: str | Transport = "tcp",
+        can: Set[Conversion] = frozenset(),
     ) -> None:
         decode_model = model if decode_model is None else decode_model
         self.cache = KvCache(
-            model.architecture,
-            model.dtype,
+            decode_model.architecture,
+            decode_model.dtype,
             "cpu",
             block_tokens=block_tokens,
             memory_bytes=memory_bytes,
             shared=transport == "shm",
         )
-        self.receiver = KvReceiver(self.cache)
-        self.transport = TRANSPORTS[transport](None) if isinstance(transport, str) else transport
+        self.receiver = KvReceiver(self.cache, can=can)
+        self.transport = TRANSPORTS[transport](None, can) if isinstance(transport, str) else transport
         self.metrics = DecodeMetrics()
         decode_record, prefill_record = (
             loaded.compat_record(

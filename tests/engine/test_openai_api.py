@@ -100,6 +100,9 @@ def test_errors_are_the_clients_own_kinds(client: Any, cluster: Cluster) -> None
     assert refused.value.code == "context_length_exceeded"
     big = httpx.post(f"{cluster.router.url}/v1/completions", content=b"x" * (5 << 20), trust_env=False)
     assert big.status_code == 413 and big.json()["error"]["code"] == "body_too_large"
+    with pytest.raises(openai.NotFoundError) as unknown:
+        client.embeddings.create(model=MODEL_NAME, input="x")
+    assert unknown.value.code == "not_found"
 
 
 def test_the_model_list_names_the_model(client: Any) -> None:

@@ -2,7 +2,7 @@
 
 Reads inputs from CORPUS, writes to NEW those that reach code that no earlier one did. Exits 0 after RUNS inputs; any crash,
 an input that takes too long (`target.MOST_CPU_S`), and more than 64 MiB above what the process has at the start end it
-with another code. It has no deadline of its own, since libFuzzer's alarm may ring while the process ends: give it one.
+with another code. Give it a deadline from outside: libFuzzer's own rings its alarm while the process ends.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def main() -> None:
     for seed in seeds():
         feed(seed)
     limit = psutil.Process().memory_info().rss // (1 << 20) + MOST_MIB
-    options = [f"-atheris_runs={runs}", f"-max_len={LONGEST}", f"-rss_limit_mb={limit}", "-timeout=0", "-seed=1"]
+    options = [f"-atheris_runs={runs}", f"-max_len={LONGEST}", f"-rss_limit_mb={limit}", "-timeout=10000", "-seed=1"]
     atheris.Setup([sys.argv[0], *options, *folders], one_input)
     atheris.Fuzz()
 

@@ -92,9 +92,19 @@ class Site:
     def provision(self, inventory: Path, *options: str, environment: Mapping[str, str] | None = None) -> Ran:
         return _ended(self.start(inventory, *options, environment=environment))
 
+    def pdctl(self, *arguments: str) -> Ran:
+        return _ended(self.lab.start(str(PDCTL), *arguments))
+
     def diagnose(self, inventory: Path, *options: str) -> Ran:
         """`pdctl doctor`, with the whole of its document."""
-        return _ended(self.lab.start(str(PDCTL), "doctor", str(inventory), "-o", "json", *options))
+        return self.pdctl("doctor", str(inventory), "-o", "json", *options)
+
+    def collect(self, inventory: Path, bundle: Path, *options: str) -> Ran:
+        return _ended(self.lab.start(str(PDCTL), "collect", str(inventory), "--to", str(bundle), *options))
+
+    def diagnose_kept(self, bundle: Path) -> Ran:
+        """What `pdctl doctor` says of a bundle, without an inventory or a policy beside it."""
+        return _ended(self.lab.start(str(PDCTL), "doctor", "--from", str(bundle), "-o", "json"))
 
     def doctor(self, inventory: Path, *options: str) -> dict[tuple[str, str, str], str]:
         """(check, node, object) -> status of everything that the doctor finds on the nodes."""

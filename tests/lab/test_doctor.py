@@ -32,6 +32,9 @@ class Story:
     after: Ran
     by_the_shipped_policy: Ran
     by_a_stranger: Ran
+    collected: Ran
+    kept: Ran
+    redacted: Ran
 
 
 @pytest.fixture(scope="module")
@@ -43,11 +46,14 @@ def story(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Story:
     after = site.diagnose(site.ini())
     shipped = site.folder / "nothing-of-its-own.yml"
     shipped.write_text("{}\n", encoding="utf-8")
+    collected = site.collect(site.ini(), site.folder / "x.tar.zst")
+    site.collect(site.ini(), site.folder / "y.tar", "--redact")
+    kept, redacted = (site.diagnose_kept(site.folder / name) for name in ("x.tar.zst", "y.tar"))
     plain = site.diagnose(site.ini(), "--policy", str(shipped))
     node.ssh("useradd -m guest && install -d -o guest -m 700 ~guest/.ssh")
     node.ssh("install -o guest -m 600 ~/.ssh/authorized_keys ~guest/.ssh/authorized_keys")
     stranger = site.diagnose(site.ini({"n1": "ansible_user=guest"}))
-    return Story(site, before, provisioned, after, plain, stranger)
+    return Story(site, before, provisioned, after, plain, stranger, collected, kept, redacted)
 
 
 def _statuses(ran: Ran) -> Mapping[tuple[str, str], str]:
@@ -63,15 +69,10 @@ def test_nothing_is_left_out(story: Story) -> None:
     "subject",
     [
         ("locale.utf8", "node's locale"),
-        ("limits.memlock", "memlock of this session"),
-        ("limits.memlock", "memlock of systemd services"),
         ("limits.nofile", "nofile of this session"),
         ("limits.nofile", "nofile of systemd services"),
         ("sysctl.buffers", "net.ipv4.tcp_rmem"),
         ("sysctl.buffers", "net.ipv4.tcp_wmem"),
-        ("sysctl.rails", "net.ipv4.conf.all.arp_ignore"),
-        ("sysctl.rails", "net.ipv4.conf.all.arp_announce"),
-        ("sysctl.rails", "net.ipv4.conf.all.rp_filter"),
         ("yum.wrapper", "safe_yum"),
     ],
     ids=lambda subject: subject[1].replace(" ", "-"),
@@ -80,6 +81,18 @@ def test_what_provision_converges_moves_to_pass(story: Story, subject: tuple[str
     assert story.provisioned.code == 0, story.provisioned.stderr
     assert _statuses(story.before)[subject] in BAD
     assert _statuses(story.after)[subject] == "pass"
+
+
+@pytest.mark.parametrize("key", ["arp_ignore", "arp_announce", "rp_filter"])
+def test_what_only_rails_need_is_told_and_no_fault_on_a_node_with_one_interface(story: Story, key: str) -> None:
+    subject = ("sysctl.rails", f"net.ipv4.conf.all.{key}")
+    assert (_statuses(story.before)[subject], _statuses(story.after)[subject]) == ("info", "pass")
+
+
+@pytest.mark.parametrize("whose", ["this session", "systemd services"])
+def test_locked_memory_is_told_and_no_fault_where_no_device_needs_it(story: Story, whose: str) -> None:
+    subject = ("limits.memlock", f"memlock of {whose}")
+    assert (_statuses(story.before)[subject], _statuses(story.after)[subject]) == ("info", "pass")
 
 
 def test_a_fail_becomes_exit_code_1_and_goes_away(story: Story) -> None:
@@ -112,3 +125,24 @@ def test_the_policy_of_the_site_is_the_one_that_counts(story: Story) -> None:
     floor = policy()["limits"]["nofile"]
     said = next(f for f in story.before.document["findings"] if f["subject"]["object"] == "nofile of this session")
     assert str(floor) in said["summary"]
+
+
+def test_a_bundle_of_real_nodes_says_what_the_live_look_said(story: Story) -> None:
+    assert story.collected.code == 0, story.collected.stderr
+    assert _statuses(story.kept) == _statuses(story.after)
+    assert {f["subject"]["node"] for f in story.kept.document["findings"]} == {"n1"}
+
+
+def test_a_redacted_bundle_of_real_nodes_says_the_same_without_their_names_and_addresses(story: Story) -> None:
+    assert _statuses(story.redacted) == _statuses(story.after)
+    (node,) = {f["subject"]["node"] for f in story.redacted.document["findings"]}
+    assert node != "n1"
+    content = (story.site.folder / "y.tar").read_bytes()
+    address = story.site.lab.nodes["n1"].address
+    assert address.encode() not in content
+    assert b"n1/" not in content
+    assert all(line.split()[1].encode() not in content for line in _macs(story))
+
+
+def _macs(story: Story) -> list[str]:
+    return [line.strip() for line in story.site.lab.nodes["n1"].ssh("ip link").splitlines() if "link/ether" in line]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from pdchecks.check import NodeCheck, Verdict
-from pdchecks.converge import converge
+from pdchecks.converge import kernel_parameters
 from pdchecks.facts.host import Sysctl
 from pdchecks.finding import Severity, Status
 from pdchecks.nodefacts import NodeFacts
@@ -44,7 +44,7 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
 
 
 def _short(fact: Sysctl, milliseconds: int, policy: Policy) -> Verdict:
-    wanted = policy.values.sysctl.get(_POLICY_KEY, policy.values.neighbour.reachable_floor_ms)
+    wanted = policy.values.sysctl.get(_POLICY_KEY) or policy.values.neighbour.reachable_floor_ms
     return Verdict(
         Status.FAIL,
         fact.key,
@@ -54,7 +54,7 @@ def _short(fact: Sysctl, milliseconds: int, policy: Policy) -> Verdict:
         "the peer's MAC and asks no neighbour table.",
         (fact.quote,),
         (f"sysctl {fact.key}", "ip -s neigh show"),
-        converge("sysctl", "Set it back; the interface's own value too.", f"sysctl -w {fact.key}={wanted}"),
+        kernel_parameters("Set it back; the interface's own value too.", {fact.key: wanted}),
     )
 
 

@@ -3,42 +3,21 @@
 from collections.abc import Iterator
 
 from pdchecks.check import Need, NodeCheck, Verdict
-from pdchecks.counters import Reading, rdma_readings
+from pdchecks.counters import WIDTHS, Reading, rdma_readings, saturated
 from pdchecks.finding import Remedy, Severity, Status
 from pdchecks.nodefacts import NodeFacts
 from pdchecks.policy import Policy
 
-# Width in bits of the InfiniBand port counters (PortCounters attribute, InfiniBand specification 16.1.3.5).
-_BITS = {
-    "symbol_error": 16,
-    "link_error_recovery": 8,
-    "link_downed": 8,
-    "port_rcv_errors": 16,
-    "port_rcv_remote_physical_errors": 16,
-    "port_rcv_switch_relay_errors": 16,
-    "port_xmit_discards": 16,
-    "port_xmit_constraint_errors": 8,
-    "port_rcv_constraint_errors": 8,
-    "local_link_integrity_errors": 4,
-    "excessive_buffer_overrun_errors": 4,
-    "VL15_dropped": 16,
-    "port_xmit_data": 32,
-    "port_rcv_data": 32,
-    "port_xmit_packets": 32,
-    "port_rcv_packets": 32,
-    "port_xmit_wait": 32,
-}
-
 
 def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
     for reading in rdma_readings(node):
-        limited = [name for name in _BITS if name in reading.values]
+        limited = [name for name in WIDTHS if name in reading.values]
         if limited:
             yield _judge(reading, limited)
 
 
 def _judge(reading: Reading, limited: list[str]) -> Verdict:
-    full = [name for name in limited if reading.values[name] == 2 ** _BITS[name] - 1]
+    full = [name for name in limited if saturated(name, reading.values[name])]
     if not full:
         summary = f"none of {len(limited)} counters of limited width is full"
         return Verdict(Status.PASS, reading.name, summary, quotes=(reading.quote(limited[:6]),))

@@ -19,9 +19,13 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
         marked = total(rdma.values, MARKED)
         if marked is None or is_infiniband(node, device):
             continue
+        # That a switch marks at all is seen over the life of the counters, not in one interval.
+        life = rdma.of_life()
         if marked:
             quote = rdma.quote(MARKED)
-            yield Verdict(Status.PASS, rdma.name, f"{marked} packets arrived with a congestion mark", quotes=(quote,))
+            yield Verdict(
+                Status.PASS, rdma.name, f"{marked} packets arrived with a congestion mark {life.since}", quotes=(quote,)
+            )
             continue
         own = [nic for nic in interfaces if belongs.get(nic.name) == device]
         # Evidence of one device and one interface belongs together even where nothing joins them.

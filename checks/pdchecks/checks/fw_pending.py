@@ -25,7 +25,8 @@ def _images(images: FirmwareImages) -> Verdict:
     running, stored = known(images.running), known(images.stored)
     if running is None or stored is None:
         why = [value.reason for value in (images.running, images.stored) if isinstance(value, Unknown)]
-        summary = f"running {running or 'unknown'}, stored {stored or 'unknown'}: {'; '.join(why)}"
+        told = f"running {running or 'not told'}, stored {stored or 'not told'}"
+        summary = f"not known whether other firmware waits for a reset: {told}: {'; '.join(why)}"
         return Verdict(
             Status.UNKNOWN,
             images.device,

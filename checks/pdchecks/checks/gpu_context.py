@@ -82,7 +82,7 @@ def _gpu(
         return Verdict(
             Status.UNKNOWN,
             name,
-            f"{len(hidden)} of {len(rows)} processes show no memory: {_pids(hidden)}",
+            f"not known how much memory {len(hidden)} of {len(rows)} processes use: {_pids(hidden)}",
             "Under MIG, or for processes of another container, the driver gives neither name nor memory.",
             quotes,
             ("nvidia-smi", "fuser -v /dev/nvidia*"),

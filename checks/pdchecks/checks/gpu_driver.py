@@ -86,6 +86,8 @@ _WORDS = (
     (re.compile(r"."), _NOT_LOADED),
 )
 _EVENTS = {"nvml-mismatch": _MISMATCH, "gpu-lost": _LOST, "gpu-init": _NOT_INITIALISED}
+# NVIDIA's catalogue of XIDs: the GPU has fallen off the bus.
+_FELL_OFF = "79"
 # What stands in place of a value once the GPU no longer answers.
 _DEAD = ("ERR!", "Unknown Error", "GPU is lost")
 
@@ -107,6 +109,8 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
             fault = next(fault for words, fault in _WORDS if words.search(query.words))
             yield _say(fault, "NVIDIA driver", f"{fault.summary}: {query.words}", (query.quote,))
     for event in node.all(KernelEvent):
+        if event.kind == "gpu-lost" and _told_by_xid(node, event):
+            continue
         if fault_of := _EVENTS.get(event.kind):
             subject = f"GPU {event.device}" if event.kind.startswith("gpu-") and event.device else "NVIDIA driver"
             yield _say(fault_of, subject, f"{fault_of.summary}: {event.detail}", (event.quote,))
@@ -119,6 +123,15 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
         else:
             field = next(iter(device.fields), "")
             yield Verdict(Status.PASS, device.name, "the driver answers for it", quotes=device.quote(field))
+
+
+def _told_by_xid(node: NodeFacts, lost: KernelEvent) -> bool:
+    """The driver writes XID 79 and this line for the same event; the XID's own check speaks then."""
+    gpu = lost.device.partition(".")[0].lower()
+    return any(
+        event.kind == "xid" and event.detail == _FELL_OFF and event.device.lower().startswith(gpu)
+        for event in node.all(KernelEvent)
+    )
 
 
 def _is_dead(value: Unknown) -> bool:

@@ -90,7 +90,8 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
             xid.status,
             f"GPU {device} XID {number}",
             f"XID {number} on GPU {device}{times}: {xid.meaning}",
-            f"The NVIDIA driver logged it since the last boot or since the log begins. {xid.action}",
+            "The NVIDIA driver logged it since the last boot or since the log begins."
+            + (f" {xid.action}" if xid.status is Status.INFO else ""),
             tuple(event.quote for event in found[:4]),
             ("dmesg | grep -i xid", f"nvidia-smi -q -i {device}", "dcgmi diag -r 3"),
             None if xid.status is Status.INFO else remedy,

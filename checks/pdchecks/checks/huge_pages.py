@@ -1,4 +1,4 @@
-"""Huge pages: whether the host tier of the KV cache finds any."""
+"""Huge pages: whether a program that asks for some finds any."""
 
 from collections.abc import Iterator
 
@@ -11,11 +11,13 @@ from pdchecks.quantity import size
 
 _VERIFY = ("grep -i huge /proc/meminfo", "cat /sys/kernel/mm/hugepages/*/nr_hugepages")
 _RESERVE = Remedy(
-    "Reserve as many pages as the host tier needs: early, before memory is in pieces. 2 MiB pages, 512 a GiB.",
+    "Reserve as many pages as the program that asked for them maps (512 pages of 2 MiB are 1 GiB); at boot, since memory is "
+    "in pieces later.",
     commands=(
-        "sysctl -w vm.nr_hugepages=COUNT",
-        "echo 'vm.nr_hugepages = COUNT' > /etc/sysctl.d/91-hugepages.conf",
+        "echo 'vm.nr_hugepages = COUNT' > /etc/sysctl.d/90-hugepages.conf",
+        "sysctl -p /etc/sysctl.d/90-hugepages.conf",
     ),
+    until_reboot=("sysctl -w vm.nr_hugepages=COUNT",),
     impact=Impact.NONE,
 )
 
@@ -44,7 +46,7 @@ def _pool(pages: HugePages) -> Verdict:
     each, quotes = size(pages.page), (pages.quote,)
     usable = pages.free - pages.reserved
     if pages.total == 0:
-        summary = f"no huge pages of {each} are reserved: the host tier of KV falls back to ordinary pages"
+        summary = f"no huge pages of {each} are reserved; none are needed unless a program asks for them"
         return Verdict(Status.INFO, "huge pages", summary, quotes=quotes)
     if usable > 0:
         return Verdict(

@@ -4,36 +4,53 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from pdchecks.check import Need, NodeCheck, Verdict
-from pdchecks.fabric import carries_rdma
+from pdchecks.counters import Reading, nic_readings, rdma_readings
+from pdchecks.fabric import carries_rdma, made_by_software
 from pdchecks.facts.log import CarrierLost
-from pdchecks.facts.net import NicCounters
-from pdchecks.facts.rdma import RdmaCounters
 from pdchecks.finding import Remedy, Severity, Status
 from pdchecks.nodefacts import NodeFacts
 from pdchecks.policy import Policy
 from pdchecks.unknown import known
 
 _DAY_S = 86_400
+_NIC, _RDMA = "link_down_events_phy", "link_downed"
 # Interfaces that come and go with containers and bridges: their carrier says nothing of a cable.
-_VIRTUAL = ("veth", "docker", "br-", "virbr", "cali", "flannel", "cni", "vnet", "tap", "tun", "lxc", "lxd", "wg")
+_VIRTUAL = (
+    "cilium",
+    "vxlan",
+    "dummy",
+    "veth",
+    "docker",
+    "br-",
+    "virbr",
+    "cali",
+    "flannel",
+    "cni",
+    "vnet",
+    "tap",
+    "tun",
+    "lxc",
+    "lxd",
+    "wg",
+)
 _REMEDY = Remedy("Reseat or replace cable and module; compare with the switch's own log for that port; check FEC.")
 
 
 def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
     lost: dict[str, list[CarrierLost]] = {}
     for fact in node.all(CarrierLost):
-        if not fact.interface.startswith(_VIRTUAL) and fact.interface != "lo":
+        virtual = fact.interface.startswith(_VIRTUAL) or made_by_software(node, fact.interface)
+        if not virtual and fact.interface != "lo":
             lost.setdefault(fact.interface, []).append(fact)
     for interface, facts in lost.items():
         if not (node.collected and carries_rdma(node, interface) is False):
             yield _from_log(interface, facts, policy)
-    for counters in node.all(NicCounters):
-        if "link_down_events_phy" in counters.values and carries_rdma(node, counters.netdev) is not False:
-            downs = counters.values["link_down_events_phy"]
-            yield _from_counter(counters.netdev, downs, "link_down_events_phy", counters, policy)
-    for rdma in node.all(RdmaCounters):
-        if "link_downed" in rdma.values:
-            yield _from_counter(f"{rdma.device}/{rdma.port}", rdma.values["link_downed"], "link_downed", rdma, policy)
+    for nic in nic_readings(node):
+        if _NIC in nic.values and carries_rdma(node, nic.name) is not False:
+            yield _from_counter(nic, _NIC, f"ethtool -S {nic.name} | grep {_NIC}", policy)
+    for rdma in rdma_readings(node):
+        if _RDMA in rdma.values:
+            yield _from_counter(rdma, _RDMA, f"perfquery {rdma.name.partition('/')[0]}", policy)
 
 
 def _from_log(interface: str, facts: list[CarrierLost], policy: Policy) -> Verdict:
@@ -69,17 +86,30 @@ def _busiest_day(facts: list[CarrierLost], debounce_s: float) -> tuple[int, int]
     return best[0] + untimed, best[1] + untimed
 
 
-def _from_counter(name: str, downs: int, counter: str, fact: NicCounters | RdmaCounters, policy: Policy) -> Verdict:
-    limit = policy.values.link.downs_in_life
+def _from_counter(reading: Reading, counter: str, verify: str, policy: Policy) -> Verdict:
+    limit, downs = policy.values.link.downs_in_life, reading.values[counter]
+    quotes = (reading.quote([counter]),)
+    if reading.grown is not None and reading.grown.get(counter):
+        return Verdict(
+            Status.FAIL,
+            reading.name,
+            f"{counter} grew by {reading.grown[counter]} {reading.since}, to {downs}: the link goes down now",
+            "The link is lost while the node is looked at: a cable, module or port that is about to fail, or somebody "
+            "resets it on purpose.",
+            quotes,
+            (verify,),
+            _REMEDY,
+        )
     if downs <= limit:
-        return Verdict(Status.PASS, name, f"{counter} is {downs} since the driver was loaded", quotes=(fact.quote,))
+        return Verdict(Status.PASS, reading.name, f"{counter} is {downs} since the driver was loaded", quotes=quotes)
+    still = "" if reading.grown is None else f"; it did not grow {reading.since}"
     return Verdict(
         Status.WARN,
-        name,
-        f"{counter} is {downs} since the driver was loaded; more than {limit} points to a bad link",
-        "The counter never goes back, so that it does not tell when. Read it twice to see whether it still grows.",
-        (fact.quote,),
-        (f"ethtool -S {name} | grep {counter}" if isinstance(fact, NicCounters) else f"perfquery {fact.device}",),
+        reading.name,
+        f"{counter} is {downs} since the driver was loaded{still}; more than {limit} points to a bad link",
+        "The counter never goes back, so that it does not tell when. Read it again under load to see whether it grows.",
+        quotes,
+        (verify,),
         _REMEDY,
     )
 

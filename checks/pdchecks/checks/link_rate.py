@@ -31,7 +31,7 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
 def _against_sisters(node: NodeFacts, port: Port, others: list[Port]) -> Verdict:
     rate = known(port.rate_gbps) or 0.0
     if rate <= _NO_RATE_GBPS:
-        summary = f"rate reads {rate:g} Gb/s: the driver does not know the speed of the link"
+        summary = f"the rate is not known: the driver gives {rate:g} Gb/s, its word for a speed that it does not know"
         return Verdict(Status.UNKNOWN, port.name, summary, quotes=port.quotes)
     best = max(
         (other for other in others if _card(node, other.device) == _card(node, port.device)),

@@ -10,7 +10,7 @@ from pdchecks.policy import Policy
 from pdchecks.units import MANY_RESTARTS
 from pdchecks.unknown import known
 
-_RUNNING = ("ready", "starting")
+_RUNNING = ("ready", "starting", "not-answering")
 
 
 def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
@@ -39,6 +39,17 @@ def _unit(unit: SupervisedUnit, live: frozenset[int] | None) -> Verdict:
             "The process ended with an error; the supervisor starts it again with growing pauses, and in the end gives up.",
             quotes,
             verify,
+            again,
+        )
+    if unit.state == "not-answering" and (live is None or unit.pid in live):
+        return Verdict(
+            Status.FAIL,
+            subject,
+            f"{unit.role} is there and does not answer{why}",
+            "The process is stopped (SIGSTOP, a debugger, a cgroup freezer) or gets no processor time; its router leaves it "
+            "alone, and the supervisor starts it again before long.",
+            quotes,
+            (*verify, f"ps -o pid,stat,wchan:20,cmd {unit.pid}"),
             again,
         )
     if unit.state in _RUNNING and unit.pid and live is not None and unit.pid not in live:

@@ -48,7 +48,7 @@ def _configured(
         return Verdict(
             Status.UNKNOWN,
             "node's locale",
-            f"{where}; what it gives was not looked at",
+            f"not known whether the locale works: {where}, and it was not tried",
             "Only `locale charmap` under the locale proves it.",
             quotes,
             (f"LC_ALL={name} locale charmap",),

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 
-from pdchecks.check import NodeCheck, Verdict
+from pdchecks.check import NodeCheck, Verdict, mild
 from pdchecks.converge import converge
 from pdchecks.facts.host import Limit
 from pdchecks.facts.log import KernelEvent, ObjectRefused
+from pdchecks.facts.rdma import NoRdmaDevice
 from pdchecks.finding import Impact, Severity, Status
 from pdchecks.limit_scope import judge_limit
 from pdchecks.nodefacts import NodeFacts
@@ -30,13 +31,14 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
         yield Verdict(
             Status.UNKNOWN,
             "memlock",
-            "a verbs object was refused for want of memory; the locked-memory limit was not shown",
+            "not known whether the locked-memory limit did it: a verbs object was refused for want of memory, no limit was shown",
             "The limit is the first suspect; the card's own resources are the second, and then the kernel's log says so.",
             refused,
             ("grep 'locked memory' /proc/PID/limits", "dmesg | grep -i mlx5"),
         )
+    unneeded = not refused and bool(node.all(NoRdmaDevice))
     for limit in limits:
-        yield judge_limit(
+        verdict = judge_limit(
             limit,
             floor,
             size,
@@ -52,6 +54,7 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
             also=refused,
             below=Status.FAIL,
         )
+        yield mild(verdict, "which only RDMA needs, and this node has no RDMA device") if unneeded else verdict
 
 
 CHECK = NodeCheck(

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 from pdchecks.check import Need, NodeCheck, Verdict
 from pdchecks.evidence import words
-from pdchecks.fabric import carries_rdma, netdevs
+from pdchecks.fabric import carries_rdma, is_hardware, netdevs, ports
 from pdchecks.facts.net import Netdev, PathProbe
+from pdchecks.facts.rdma import NoRdmaDevice
 from pdchecks.finding import Impact, Remedy, Severity, Status
 from pdchecks.nodefacts import NodeFacts
 from pdchecks.policy import Policy
@@ -21,9 +22,22 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
         yield from _path(probe, wanted, to_set)
     for netdev in node.all(Netdev):
         mtu = known(netdev.mtu)
-        if mtu is None or not _concerns_roce(node, netdev, mtu, wanted):
+        if mtu is None:
             continue
         path, name = path_mtu(mtu), netdev.name
+        concerns = _concerns_roce(node, netdev, mtu, wanted)
+        if concerns is None and path < wanted:
+            yield Verdict(
+                Status.UNKNOWN,
+                name,
+                f"not known whether this interface carries RoCE; its MTU {mtu} would give it a path MTU of {path}",
+                "No tool was shown that joins interfaces to RDMA devices.",
+                (netdev.quote,),
+                ("rdma link show", "ibdev2netdev"),
+            )
+            continue
+        if concerns is False:
+            continue
         if path >= wanted:
             yield Verdict(Status.PASS, name, f"MTU {mtu} gives RoCE path MTU {path}", quotes=(netdev.quote,))
             continue
@@ -75,15 +89,20 @@ def _path(probe: PathProbe, wanted: int, to_set: int) -> Iterator[Verdict]:
     )
 
 
-def _concerns_roce(node: NodeFacts, netdev: Netdev, mtu: int, wanted: int) -> bool:
-    """With no tool that joins interfaces to devices: those asked for by name, and those that somebody raised."""
+def _concerns_roce(node: NodeFacts, netdev: Netdev, mtu: int, wanted: int) -> bool | None:
+    """None: a card's port that somebody asked for by name, of which nothing tells whether it carries RoCE.
+
+    With no tool that joins interfaces to devices one sign is left: an MTU set to the number of a RoCE path MTU.
+    """
     carries = carries_rdma(node, netdev.name)
     if carries is not None:
         return carries and netdev.up is not False
-    if netdev.name == "lo" or netdevs(node):
+    only_infiniband = ports(node) and all(port.layer == "InfiniBand" for port in ports(node))
+    if netdevs(node) or only_infiniband or node.all(NoRdmaDevice) or not is_hardware(node, netdev.name):
         return False
-    asked = netdev.name in words(netdev.quote.command)
-    return asked or _STANDARD_MTU < mtu < netdev_mtu_for(wanted)
+    if _STANDARD_MTU < mtu <= wanted and mtu.bit_count() == 1:
+        return True
+    return None if netdev.name in words(netdev.quote.command) else False
 
 
 CHECK = NodeCheck(

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 
-from pdchecks.check import NodeCheck, Verdict
-from pdchecks.converge import converge
+from pdchecks.check import NodeCheck, Verdict, mild
+from pdchecks.converge import kernel_parameters
 from pdchecks.evidence import Quote
+from pdchecks.fabric import NO_RAILS, has_no_rails
 from pdchecks.facts.host import Sysctl
 from pdchecks.facts.log import KernelEvent
 from pdchecks.facts.net import Neighbour, NeighbourCount
-from pdchecks.finding import Severity, Status
+from pdchecks.finding import Remedy, Severity, Status
 from pdchecks.nodefacts import NodeFacts
 from pdchecks.policy import Policy
 from pdchecks.unknown import Unknown
@@ -23,11 +24,6 @@ _VERIFY = (
     "sysctl net.ipv4.neigh.default.gc_thresh3",
     "dmesg | grep -i 'table overflow'",
 )
-_REMEDY = converge(
-    "sysctl",
-    "Raise gc_thresh1, gc_thresh2 and gc_thresh3 together; leave the reachable time alone.",
-    "sysctl --system",
-)
 
 
 def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
@@ -37,9 +33,18 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
     if overflow:
         yield _overflowed(tuple(event.quote for event in overflow[:4]), hard, policy)
         return
-    yield from _crowded(node, hard)
+    yield from _crowded(node, hard, _remedy(policy))
     wanted = {key: int(value) for key, value in policy.values.sysctl.items() if value is not None and ".neigh." in key}
-    yield from _against_policy([fact for fact in limits if fact.key in wanted], wanted)
+    for verdict in _against_policy([fact for fact in limits if fact.key in wanted], wanted, _remedy(policy)):
+        yield mild(verdict, NO_RAILS) if has_no_rails(node) else verdict
+
+
+def _remedy(policy: Policy) -> Remedy:
+    thresholds = {
+        key: value for key, value in policy.values.sysctl.items() if key.startswith(_PREFIXES) and value is not None
+    }
+    text = "Raise gc_thresh1, gc_thresh2 and gc_thresh3 together; leave the reachable time alone."
+    return kernel_parameters(text, thresholds)
 
 
 def _overflowed(quotes: tuple[Quote, ...], hard: list[Sysctl], policy: Policy) -> Verdict:
@@ -53,11 +58,11 @@ def _overflowed(quotes: tuple[Quote, ...], hard: list[Sysctl], policy: Policy) -
         "further hosts fail at random with EINVAL or No buffer space available.",
         (*quotes, *(fact.quote for fact in hard)),
         _VERIFY,
-        _REMEDY,
+        _remedy(policy),
     )
 
 
-def _crowded(node: NodeFacts, hard: list[Sysctl]) -> Iterator[Verdict]:
+def _crowded(node: NodeFacts, hard: list[Sysctl], remedy: Remedy) -> Iterator[Verdict]:
     listed = {(fact.address, fact.netdev) for fact in node.all(Neighbour) if "." in fact.address}
     counted = node.all(NeighbourCount)
     entries = max([len(listed), *(fact.count for fact in counted)])
@@ -71,11 +76,11 @@ def _crowded(node: NodeFacts, hard: list[Sysctl]) -> Iterator[Verdict]:
                 "A few more hosts, and the kernel refuses new neighbours.",
                 (fact.quote, *(count.quote for count in counted)),
                 _VERIFY,
-                _REMEDY,
+                remedy,
             )
 
 
-def _against_policy(limits: list[Sysctl], wanted: Mapping[str, int]) -> Iterator[Verdict]:
+def _against_policy(limits: list[Sysctl], wanted: Mapping[str, int], remedy: Remedy) -> Iterator[Verdict]:
     low = [fact for fact in limits if (now := _number(fact)) is not None and now < wanted[fact.key]]
     hidden = [fact for fact in limits if isinstance(fact.value, Unknown)]
     quotes = tuple(fact.quote for fact in limits)
@@ -89,7 +94,7 @@ def _against_policy(limits: list[Sysctl], wanted: Mapping[str, int]) -> Iterator
             "refused.",
             quotes,
             _VERIFY,
-            _REMEDY,
+            remedy,
         )
     elif hidden:
         reason = hidden[0].value.reason if isinstance(hidden[0].value, Unknown) else ""

@@ -25,15 +25,14 @@ def _judge(reading: Reading, lossless: int, limit: float) -> Iterator[Verdict]:
     seen = [name for name in (*of_class, *_WHOLE_PORT) if name in reading.values]
     if not seen:
         return
-    values = reading.grown if reading.grown is not None else reading.values
-    since = "between two readings" if reading.grown is not None else "since the counters began"
+    values, since = reading.recent, reading.since
     quotes = (reading.quote(seen),)
     lost = {name: values[name] for name in of_class if values.get(name)}
     if lost:
         packets = values.get(f"rx_prio{lossless}_packets")
         much = reading.grown is not None or packets is None or sum(lost.values()) > limit * packets
         yield Verdict(
-            Status.FAIL if much else Status.WARN,
+            reading.at_most(Status.FAIL if much else Status.WARN),
             reading.name,
             f"the lossless priority {lossless} lost packets {since}: {_listed(lost)}",
             "A lossless class that drops has PFC off somewhere, too little headroom for its speed and cable, or "

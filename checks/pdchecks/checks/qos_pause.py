@@ -29,13 +29,14 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
 
 
 def _storms(reading: Reading) -> Iterator[Verdict]:
-    storms = {name: reading.values[name] for name in _STORMS if reading.values.get(name)}
+    reading = reading.moved(_STORMS)
+    storms = {name: reading.recent[name] for name in _STORMS if reading.recent.get(name)}
     if storms:
         listed = ", ".join(f"{name} {count}" for name, count in storms.items())
         yield Verdict(
-            Status.FAIL,
+            reading.at_most(Status.FAIL),
             reading.name,
-            f"the NIC stopped the network for so long that its guard stepped in: {listed}",
+            f"the NIC stopped the network for so long that its guard stepped in: {listed} {reading.since}",
             "The host did not take packets for the guard's whole time: a hung driver or machine, or a PCIe fault. A "
             "storm spreads through the fabric and stops traffic between other hosts.",
             (reading.quote(_STORMS),),
@@ -45,8 +46,7 @@ def _storms(reading: Reading) -> Iterator[Verdict]:
 
 
 def _pauses(reading: Reading, policy: Policy) -> Iterator[Verdict]:
-    values = reading.grown if reading.grown is not None else reading.values
-    counters = by_priority(values)
+    counters = by_priority(reading.recent)
     way = {
         direction: sum(each.get(f"{direction}_pause", 0) for each in counters.values()) for direction in ("rx", "tx")
     }
@@ -54,7 +54,7 @@ def _pauses(reading: Reading, policy: Policy) -> Iterator[Verdict]:
         return
     names = [name for name in reading.values if name.endswith(("_pause", "_pause_duration", "_xoff", "_xoff.nic"))]
     quotes = (reading.quote([*names, *(name for name in _GLOBAL if name in reading.values)]),)
-    since = "between two readings" if reading.grown is not None else "since the counters began"
+    since = reading.since
     if not any(way.values()):
         yield Verdict(Status.PASS, reading.name, f"no priority was paused {since}", quotes=quotes)
         return

@@ -92,7 +92,10 @@ def _from_class(name: str, value: int, dscp: int, quote: Quote) -> Verdict:
 
 
 def _from_counters(reading: Reading, lossless: int, dscp: int) -> Iterator[Verdict]:
-    counters = by_priority(reading.grown if reading.grown is not None else reading.values)
+    counters = by_priority(reading.recent)
+    if reading.grown is not None and not _busy(counters, lossless):
+        reading = reading.of_life()
+        counters = by_priority(reading.values)
     if lossless not in counters or 0 not in counters or lossless == 0:
         return
     unit = "bytes" if "rx_bytes" in counters[0] or "tx_bytes" in counters[0] else "packets"
@@ -102,7 +105,9 @@ def _from_counters(reading: Reading, lossless: int, dscp: int) -> Iterator[Verdi
     names = [f"{way}_prio{p}_{unit}" for p in (0, lossless) for way in ("rx", "tx")]
     quotes = (reading.quote(names),)
     if moved:
-        yield Verdict(Status.PASS, reading.name, f"priority {lossless} carried {moved} {unit}", quotes=quotes)
+        yield Verdict(
+            Status.PASS, reading.name, f"priority {lossless} carried {moved} {unit} {reading.since}", quotes=quotes
+        )
         return
     rdma = [value for name, value in reading.values.items() if "vport_rdma_unicast" in name]
     if default < (_MUCH_BYTES if unit == "bytes" else _MUCH_PACKETS) or (rdma and not any(rdma)):
@@ -110,7 +115,7 @@ def _from_counters(reading: Reading, lossless: int, dscp: int) -> Iterator[Verdi
     yield Verdict(
         Status.WARN,
         reading.name,
-        f"all traffic is on priority 0 ({default} {unit}); priority {lossless} carried none",
+        f"all traffic is on priority 0 ({default} {unit}); priority {lossless} carried none {reading.since}",
         "RoCE packets reach or leave this NIC without the mark of the lossless class: the program sets no traffic "
         "class, or the NIC does not trust DSCP. PFC of the lossless priority protects nothing then.",
         quotes,
@@ -123,6 +128,13 @@ def _from_counters(reading: Reading, lossless: int, dscp: int) -> Iterator[Verdi
             impact=Impact.RESTART_ENGINE,
         ),
     )
+
+
+def _busy(counters: Mapping[int, Mapping[str, int]], lossless: int) -> bool:
+    """Whether an interval carried enough to tell which priority the traffic takes."""
+    default, own = counters.get(0, {}), counters.get(lossless, {})
+    much = (_sum(default, "bytes") or 0) >= _MUCH_BYTES or (_sum(default, "packets") or 0) >= _MUCH_PACKETS
+    return much or bool(_sum(own, "bytes") or _sum(own, "packets"))
 
 
 def _sum(counters: Mapping[str, int], unit: str) -> int | None:

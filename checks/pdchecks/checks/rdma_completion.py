@@ -78,16 +78,18 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
         yield _failed(subject, status, quotes)
     yield from _from_kernel(node)
     for reading in rdma_readings(node):
-        counted = {name: reading.values[name] for name in _COUNTERS if reading.values.get(name)}
+        reading = reading.moved(_COUNTERS)
+        counted = {name: reading.recent[name] for name in _COUNTERS if reading.recent.get(name)}
         if counted and not any(subject == reading.name.partition("/")[0] for subject, _ in found):
             listed = ", ".join(f"{name} {count}" for name, count in counted.items())
             cause = (
                 _LENGTH if "resp_local_length_error" in counted or "req_remote_invalid_request" in counted else _ACCESS
             )
-            summary = f"requests ended in an error since the counters began: {listed}"
+            summary = f"requests ended in an error {reading.since}: {listed}"
             verify = (f"rdma statistic show link {reading.name}", "dmesg -T | grep 'QP .* error'")
             remedy = _remedy(1 if cause is _LENGTH else 10)
-            yield Verdict(Status.WARN, reading.name, summary, cause, (reading.quote(counted),), verify, remedy)
+            heard = reading.at_most(Status.FAIL)
+            yield Verdict(heard, reading.name, summary, cause, (reading.quote(counted),), verify, remedy)
 
 
 def _failed(subject: str, status: int, quotes: list[Quote]) -> Verdict:

@@ -29,8 +29,8 @@ def _judge(reading: Reading, limit: float) -> Verdict:
     listed = ", ".join(f"{name} {reading.values[name]}" for name in names)
     growing = reading.grown is not None and any(reading.grown.get(name) for name in names)
     if reading.grown is not None and not growing:
-        return Verdict(Status.PASS, reading.name, f"{listed}; none grew between two readings", quotes=quotes)
-    values = reading.grown if reading.grown is not None else reading.values
+        return Verdict(Status.PASS, reading.name, f"{listed}; none grew {reading.since}", quotes=quotes)
+    values = reading.recent
     carried = total(values, _CARRIED) or total(values, _REQUESTS)
     if carried and (total(values, names) or 0) / carried <= limit:
         return Verdict(Status.PASS, reading.name, f"{listed} of {carried} carried", quotes=quotes)
@@ -38,7 +38,7 @@ def _judge(reading: Reading, limit: float) -> Verdict:
     return Verdict(
         Status.FAIL if growing else Status.WARN,
         reading.name,
-        f"{listed}, " + ("and growing" if growing else "since the counters began"),
+        f"{listed}, and growing" if growing else f"{listed} {reading.since}",
         "Packets arrive damaged: a bad cable, module or switch port, or something on the way that rewrites them."
         if damaged
         else "The receiving program posts its buffers too late or too few, or too many senders ask one receiver: "

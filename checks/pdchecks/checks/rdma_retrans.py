@@ -44,17 +44,17 @@ def _judge(reading: Reading, limit: float) -> Verdict:
     if reading.grown is not None:
         grown = {name: reading.grown[name] for name in _EVENTS if reading.grown.get(name)}
         if not grown:
-            return Verdict(Status.PASS, reading.name, f"{listed}; none grew between two readings", quotes=quotes)
+            return Verdict(Status.PASS, reading.name, f"{listed}; none grew {reading.since}", quotes=quotes)
         share = _share(reading.grown)
         listed = ", ".join(f"{name} +{count} (to {reading.values[name]})" for name, count in grown.items())
         if share is not None and share <= limit:
             return Verdict(Status.PASS, reading.name, f"{listed}: {share:.1e} of what was carried", quotes=quotes)
-        return _lossy(Status.FAIL, reading.name, f"{listed} between two readings", quotes)
+        return _lossy(Status.FAIL, reading.name, f"{listed} {reading.since}", quotes)
     share = _share(reading.values)
     if share is not None and share <= limit:
         return Verdict(Status.PASS, reading.name, f"{listed}: {share:.1e} of what was carried", quotes=quotes)
     measured = "" if share is None else f": {share:.1e} of what was carried, the policy allows {limit:.0e}"
-    return _lossy(Status.WARN, reading.name, f"{listed} since the counters began{measured}", quotes)
+    return _lossy(Status.WARN, reading.name, f"{listed} {reading.since}{measured}", quotes)
 
 
 def _share(values: Mapping[str, int]) -> float | None:

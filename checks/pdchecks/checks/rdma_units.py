@@ -122,7 +122,7 @@ def _modules(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
             yield Verdict(
                 Status.UNKNOWN,
                 f"module {module}",
-                f"module {module} is not loaded, and cannot be: {absent.reason}",
+                f"not known whether module {module} is at work where the kernel is: not loaded as seen here; {absent.reason}",
                 "The kernel that runs has no such module; a container shares its host's kernel and modules.",
                 (lists[0].quote,),
                 (f"modinfo {module}", "uname -r"),

@@ -31,7 +31,7 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
             )
             continue
         if isinstance(wrapper.locale, Unknown):
-            summary = f"{wrapper.path} is there; its locale cannot be read: {wrapper.locale.reason}"
+            summary = f"not known which locale {wrapper.path} sets: {wrapper.locale.reason}"
             yield Verdict(Status.UNKNOWN, "safe_yum", summary, quotes=(wrapper.quote,), verify=_VERIFY)
             continue
         proof = proofs.get(canonical(wrapper.locale))

@@ -1,5 +1,6 @@
 """A deployment that runs on the node itself, as its supervisor writes it down."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pdchecks.facts.base import Fact
@@ -33,3 +34,12 @@ class LiveProcesses(Fact):
     """Of the processes that were asked about, those that live."""
 
     pids: frozenset[int] | Unknown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployed(Fact):
+    """What was asked of a deployment, without defaults left open. settings: by name, e.g. dtype, transport."""
+
+    deployment: str
+    model: str
+    settings: Mapping[str, str]

@@ -17,11 +17,36 @@ class OsRelease(Fact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Kernel(Fact):
+    """The release of the running kernel, as uname(1) prints it."""
+
+    release: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Package(Fact):
+    """An installed package of the distribution; version with its release, as the package manager compares it."""
+
+    name: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sysctl(Fact):
     """value: one space between several numbers. Unknown: absent here, or not to be read."""
 
     key: str
     value: str | Unknown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SysctlLine(Fact):
+    """A line of a sysctl.d(5) file: what the next boot will set. key: dotted, or a pattern with `*`."""
+
+    path: str
+    line: int
+    key: str
+    value: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,6 +238,14 @@ class ClockSync(Fact):
     synchronised: bool
     by: str
     offset_s: float | Unknown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClockAsked(Fact):
+    """Seconds since 1970 by the node's clock, and by the clock of whoever asked it, a little earlier."""
+
+    node_s: int
+    asked_s: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,11 @@ from pdchecks.unknown import Unknown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Netdev(Fact):
-    """mtu in bytes. lower: the interface below a VLAN or macvlan, empty for a plain one. master: its bond or bridge."""
+    """mtu in bytes. lower: the interface below a VLAN or macvlan, empty for a plain one. master: its bond or bridge.
+
+    medium: `ether`, `infiniband`, `loopback`, ... as the kernel names the link's type, empty where not printed.
+    queue: the queueing discipline, kind: the kernel's name for a link made by software; empty where not printed.
+    """
 
     name: str
     mtu: int | Unknown
@@ -17,6 +21,9 @@ class Netdev(Fact):
     lower: str
     addresses: tuple[str, ...]
     master: str = ""
+    medium: str = ""
+    queue: str = ""
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +152,20 @@ class Route(Fact):
     asked: str
     via: str
     netdev: str | Unknown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteEntry(Fact):
+    """A line of the main routing table. destination: `default` or a prefix; via: the gateway, empty on the link.
+
+    source: the address that the kernel prefers, metric as printed; both empty where not printed.
+    """
+
+    destination: str
+    via: str
+    netdev: str
+    source: str
+    metric: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -81,10 +81,8 @@ def _is_option(word: str) -> bool:
 
 
 def _long(name: str) -> str:
-    if name in _SHORT:
-        return _SHORT[name]
-    stem, dot, rest = name.lstrip("-").partition(".")
-    return stem.replace("_", "-") + dot + rest
+    stem, dot, rest = name.partition(".")
+    return _SHORT.get(stem, stem.lstrip("-").replace("_", "-")) + dot + rest
 
 
 def _served(plain: list[str]) -> str | None:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from pdchecks.pair.command import DescriptionError
 from pdchecks.pair.fields import Notice, PairField, PairOutcome, field, from_wire, unknown_field
 from pdchecks.pair.side import Resolved
 from pdchecks.unknown import Unknown
-from pdwire import FIELDS, UNPACKED, Attention, ByteOrder, CompatRecord, DType, Layout, verdict
+from pdwire import FIELDS, UNPACKED, Attention, ByteOrder, CompatRecord, DType, Layout, LocalProtocolError, verdict
 
 MODEL_FIELDS = ("model_digest", "tokenizer_digest", "rope", "layers", "kv_heads", "head_dim", "kv_scales")
 """True of the model whoever moves its KV."""
@@ -51,7 +52,7 @@ def contract_fields(
 ) -> list[PairField]:
     """fields: of the record, to be judged. notices: what the engines would do about a fatal one; REFUSED if not named.
 
-    In the order of the record's rules.
+    In the order of the record's rules. Raises DescriptionError for a value that no record can have.
     """
     known = {name for name in fields if not _unknown(prefill.fields[name]) and not _unknown(decode.fields[name])}
     if _same_checkpoint(prefill, decode):
@@ -60,7 +61,7 @@ def contract_fields(
         known -= {"tp_size"}
     ours, theirs = _record(prefill, decode), _record(decode, prefill)
     judged: dict[str, list[PairField]] = {}
-    for one in verdict(ours, theirs, fields=known).fields:
+    for one in verdict(ours, theirs, can=prefill.can & decode.can, fields=known).fields:
         name = one.field.split(".")[0]
         judged.setdefault(name, []).append(from_wire(one, notices.get(name, Notice.REFUSED)))
     lines: list[PairField] = []
@@ -99,4 +100,7 @@ def _record(side: Resolved, peer: Resolved) -> CompatRecord:
     heads, tp_size = values["kv_heads"], values["tp_size"]
     if isinstance(heads, int) and isinstance(tp_size, int) and heads % tp_size and tp_size % heads:
         values["tp_size"] = 1  # cannot be: a fault of that side says so
-    return CompatRecord(name=side.side.role.value, transports=("-",), **values)  # type: ignore[arg-type]
+    try:
+        return CompatRecord(name=side.side.role.value, transports=("-",), **values)  # type: ignore[arg-type]
+    except LocalProtocolError as error:
+        raise DescriptionError(f"{side.side.role}: {error}") from None

@@ -4,12 +4,14 @@
     engine: vllm 0.33.0                                           args: the command line, or its options alone
     prefill: {gpu: h100, args: ..., env: {...}, host: p0}         decode: {...}
 
-Every key may stand at the top, for both, or in a side, which overrules; `env` and `args` of both are joined.
+Every key may stand at the top, for both, or in a side, which overrules; `env` and `args` of both are joined. The whole may
+also stand below `pair:`, beside `ABOUT`, which nobody judges.
 """
 
 from __future__ import annotations
 
 import re
+import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -49,9 +51,28 @@ KEYS = {
     "isa": "instruction set of a CPU engine: `vec`, `amx` or `neon`",
 }
 
+EXAMPLE = """\
+model: meta-llama/Llama-3.1-8B-Instruct
+config: /models/llama-3.1-8b        # a model directory, or its config.json
+engine: vllm 0.33.0
+prefill: {gpu: h100, args: "--tensor-parallel-size 2", host: p0}
+decode: {gpu: a100, args: "VLLM_KV_CACHE_LAYOUT=HND vllm serve /models/llama-3.1-8b -tp 4", host: d0}
+"""
+ABOUT = {
+    "case": "what the pair is, in a few words",
+    "report": "URLs where it was reported",
+    "note": "what its author adds",
+    "expect": "what its author expects of the verdict",
+}
+
 
 def describe(document: object, load: LoadModel) -> tuple[Side, Side]:
     """Prefill and decode. Raises DescriptionError."""
+    if isinstance(document, Mapping) and "pair" in document:
+        for key in document:
+            if key != "pair" and key not in ABOUT:
+                raise DescriptionError(f"unknown key {key!r} beside `pair` (known: {', '.join(ABOUT)})")
+        document = document["pair"]
     if not isinstance(document, Mapping):
         raise DescriptionError("a description of a pair is a mapping with `prefill` and `decode`")
     top = {key: value for key, value in document.items() if key not in ("prefill", "decode")}
@@ -68,7 +89,7 @@ def describe(document: object, load: LoadModel) -> tuple[Side, Side]:
 def _known_keys(where: str, mapping: Mapping[str, Any]) -> None:
     for key in mapping:
         if key not in KEYS:
-            raise DescriptionError(f"{where} has an unknown key {key!r} (known: {', '.join(KEYS)})")
+            raise DescriptionError(f"unknown key {reprlib.repr(key)} in {where} (known: {', '.join(KEYS)})")
 
 
 def _side(role: Role, top: Mapping[str, Any], own: Mapping[str, Any], load: LoadModel) -> Side:
@@ -77,7 +98,7 @@ def _side(role: Role, top: Mapping[str, Any], own: Mapping[str, Any], load: Load
     def text(key: str) -> str | None:
         value = values.get(key)
         if value is not None and not isinstance(value, str | int | float):
-            raise DescriptionError(f"{role}: `{key}` must be text: {value!r}")
+            raise DescriptionError(f"{role}: `{key}` must be text: {reprlib.repr(value)}")
         return None if value is None else str(value)
 
     command = parse_command(" ".join(str(part["args"]) for part in (top, own) if part.get("args")))

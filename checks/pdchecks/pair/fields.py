@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from pdchecks.unknown import Unknown
-from pdwire import FieldVerdict, Side
+from pdwire import DType, FieldVerdict, Side
 
 ISSUE = "https://github.com/vllm-project/vllm/issues/"
 PULL = "https://github.com/vllm-project/vllm/pull/"
@@ -76,6 +76,8 @@ def show(value: object) -> str:
     """A value or Unknown, as a cell of the verdict."""
     if value == ():
         return "none"
+    if isinstance(value, DType):
+        return value.label
     return "unknown" if isinstance(value, Unknown) else str(value)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -95,5 +96,11 @@ def find_gpu(word: str) -> GpuChoice | Unknown:
         if boards:
             only, *others = boards
             return GpuChoice(wanted if others else only.kind, boards)
-    known = ", ".join(dict.fromkeys(board.family for board in table))
-    return Unknown(f"no GPU of the kind {word!r} in the table (there are: {known})")
+    close = close_kinds(word)
+    return Unknown(f"no GPU of the kind {word!r} in the table" + (f" (near it: {', '.join(close)})" if close else ""))
+
+
+def close_kinds(word: str) -> list[str]:
+    """Kinds and families that a misspelt word may mean, nearest first."""
+    names = dict.fromkeys(name for board in gpu_table() for name in (board.family, board.kind))
+    return difflib.get_close_matches(word.strip().lower(), names, n=3)

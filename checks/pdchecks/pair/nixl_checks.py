@@ -130,7 +130,9 @@ def _block_size(prefill: VllmSide, decode: VllmSide) -> Iterator[PairField]:
 
 def _cache_layout(prefill: VllmSide, decode: VllmSide) -> Iterator[PairField]:
     ours, theirs = prefill.cache_layout, decode.cache_layout
-    if ours == theirs or decode.kv.attention in (Attention.MLA, Attention.SPARSE_MLA):
+    if decode.kv.attention in (Attention.MLA, Attention.SPARSE_MLA):
+        ours = theirs = "the only one of MLA"
+    if ours == theirs:
         yield field("cache_layout", ours, theirs, PairOutcome.EQUAL, "")
         return
     permutes = decode.transfer.get("enable_permute_local_kv") is True

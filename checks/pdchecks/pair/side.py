@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pdchecks.pair.command import Options
@@ -11,7 +11,7 @@ from pdchecks.pair.fields import PairField
 from pdchecks.pair.gpus import GpuChoice
 from pdchecks.pair.version import Version
 from pdchecks.unknown import Unknown
-from pdwire import Role
+from pdwire import Conversion, Role
 from pdwire.kvmodel import KvModel
 
 
@@ -42,7 +42,8 @@ class Resolved:
     """What the engine makes of it. connector: what moves the KV, `pdctl` or the name of a vLLM connector.
 
     fields: of pdwire.CompatRecord, each a value or Unknown; `name` and `protocol` are not among them.
-    faults: why this side would not start, or not work, whatever its peer is.
+    faults: why this side would not start, or not work, whatever its peer is. can: what it converts on the way.
+    unread: options that may matter and that nothing looks at, by name.
     """
 
     side: Side
@@ -50,3 +51,5 @@ class Resolved:
     connector: str
     fields: Mapping[str, object]
     faults: tuple[PairField, ...] = ()
+    can: frozenset[Conversion] = frozenset()
+    unread: Mapping[str, str] = field(default_factory=dict)

@@ -13,6 +13,7 @@ from pdchecks.pair.nixl import hash_fields, hash_notice
 from pdchecks.pair.nixl_checks import run_time_fields
 from pdchecks.pair.reports import NIXL_REPORTS, REPORTS
 from pdchecks.pair.side import Resolved, Side
+from pdchecks.pair.unread import unread_fields
 from pdchecks.pair.vllm import VllmSide, resolve_vllm
 from pdchecks.unknown import Unknown, known
 from pdwire import FIELDS
@@ -76,6 +77,7 @@ def pair_verdict(prefill: Side, decode: Side) -> PairVerdict:
             unread = Unknown(f"what {moved_by} checks and converts was not read")
             lines.append(unknown_field("connector", unread, unread))
     lines += _gpu(ours, theirs)
+    lines += unread_fields(ours, theirs, moved_by)
     if both_vllm:
         for report in REPORTS:
             lines += report(ours, theirs)  # type: ignore[arg-type]

@@ -12,6 +12,7 @@ from pdchecks.pair.backends import usable_backends
 from pdchecks.pair.command import DescriptionError, Options, option_integer, option_json
 from pdchecks.pair.side import Resolved, Side
 from pdchecks.pair.vllm_faults import vllm_faults
+from pdchecks.pair.vllm_options import unread_options
 from pdchecks.unknown import Unknown
 from pdwire import UNPACKED, ByteOrder, Layout
 from pdwire.kvmodel import read_kv_model
@@ -84,6 +85,7 @@ def resolve_vllm(side: Side) -> VllmSide:
             "capacity_tokens": values.capacity(options, block_tokens),
         },
         faults=tuple(vllm_faults(side, kv, tp_size, usable, backend, kv_dtype)),
+        unread=unread_options(options, kv),
         dtype=dtype,
         kv_dtype=kv_dtype,
         tp_size=tp_size,

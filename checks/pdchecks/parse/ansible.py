@@ -5,7 +5,7 @@ import re
 from pdchecks.evidence import Block
 from pdchecks.facts.base import Fact
 from pdchecks.facts.host import AnsibleFailure
-from pdchecks.parse.reader import Reader, looks_like
+from pdchecks.parse.reader import Reader, looks_like, mentions
 from pdchecks.unknown import Unknown
 
 _HOST = re.compile(
@@ -44,7 +44,9 @@ def parse(block: Block) -> list[Fact] | Unknown:
 
 
 def _claims(block: Block) -> bool:
-    return any(looks_like(block, shape) for shape in (_TARGET_PYTHON, _NO_PYTHON, _BACKEND))
+    return mentions(block, "ython", "yum", "future feature", "nvalid syntax", "interpreter") and any(
+        looks_like(block, shape) for shape in (_TARGET_PYTHON, _NO_PYTHON, _BACKEND)
+    )
 
 
-READER = Reader("ansible", _claims, parse)
+READER = Reader("ansible", _claims, parse, events=True)

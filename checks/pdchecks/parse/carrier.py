@@ -59,4 +59,4 @@ def _claims(block: Block) -> bool:
     return looks_like(block, _SHAPE) or any(word in block.command for word in ("syslog", "journalctl", "/var/log/"))
 
 
-READER = Reader("carrier log", _claims, parse)
+READER = Reader("carrier log", _claims, parse, events=True)

@@ -59,7 +59,7 @@ def _text_versions(lines: list[str]) -> list[tuple[str, _Versions]]:
         if head := _DEVICE.fullmatch(line):
             found.append((head["device"], {name: {} for name in _GROUPS}))
             group = ""
-        elif word.rstrip(":") in _GROUPS and word.endswith(":"):
+        elif word.endswith(":") and word[:-1] in _GROUPS:
             group = word[:-1]
         elif found and group and " " in word:
             key, _, value = word.partition(" ")

@@ -108,4 +108,4 @@ def _claims(block: Block) -> bool:
     return journal or file or looks_like(block, _SHAPE)
 
 
-READER = Reader("engine log", _claims, parse)
+READER = Reader("engine log", _claims, parse, events=True)

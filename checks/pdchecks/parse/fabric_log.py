@@ -6,7 +6,7 @@ import re
 from pdchecks.evidence import Block
 from pdchecks.facts.base import Fact
 from pdchecks.facts.log import ObjectRefused, QpFailure, WorkCompletion
-from pdchecks.parse.reader import Reader
+from pdchecks.parse.reader import Reader, mentions
 from pdchecks.unknown import Unknown
 
 # Words that libibverbs and the libraries print for errno; asm-generic/errno.h.
@@ -154,4 +154,24 @@ def _refused(block: Block, line: str) -> list[Fact]:
 
 
 # A log's first failure may stand far behind its beginning.
-READER = Reader("fabric log", lambda block: _SHAPE.search(block.output) is not None, parse)
+# Each alternative of the shape has one of these.
+_NEEDED = (
+    "NCCL WARN",
+    "synd 0x",
+    "poll_cq",
+    "RDMA_CM_EVENT_",
+    "register memory",
+    "odify",
+    "ibv_",
+    "ot completion",
+    "IBV_WC_",
+    "retry count",
+    "remote ",
+    "local ",
+)
+READER = Reader(
+    "fabric log",
+    lambda block: mentions(block, *_NEEDED) and _SHAPE.search(block.output) is not None,
+    parse,
+    events=True,
+)

@@ -7,6 +7,7 @@ from pdchecks.evidence import Block
 from pdchecks.facts.base import Fact
 from pdchecks.facts.log import KernelEvent
 from pdchecks.facts.net import PciBandwidth
+from pdchecks.parse.kernel_faults import FAULTS, NEEDED
 from pdchecks.parse.reader import Reader, looks_like, runs
 from pdchecks.unknown import Unknown
 
@@ -121,7 +122,16 @@ _EVENTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ),
     ("gpu-init", re.compile(r"(?P<device>)NVRM: (?P<detail>The NVIDIA probe routine failed for \d{1,3} device)")),
     ("nvml-mismatch", re.compile(r"(?P<device>NVRM): (?P<detail>API mismatch: .{1,120})")),
+    *FAULTS,
 )
+
+# Each pattern above and below needs one of these in its line; most lines of a kernel log have none.
+_NEEDED = (
+    " error: ", "mlx5_cmd_", "async reg mr", "Port module event", "PCIe slot", "handle_hca_cap", "firmware version: ",
+    "Driver cmdif", "NVM image", "probe", "_one", "unknown parameter", "peermem: ", "nv_peer_mem: ", "able overflow",
+    "ABLE OVERFLOW", "able Overflow", "NVRM: ", ": SXid ", "PCIe bandwidth",
+    *NEEDED,
+)  # fmt: skip
 
 # drivers/pci/pci.c, __pcie_print_link_status
 _BANDWIDTH = re.compile(
@@ -135,15 +145,19 @@ _REFUSED = re.compile(
     r"|^No journal files were (?:found|opened)",
 )
 _SHAPE = re.compile(
-    r"mlx5_core [0-9a-f]{4}:|^\[\s*\d+\.\d+\] |\bQP \d+ error: |eighbou?r table overflow|async reg mr failed|\bkernel: |NVRM: |PCIe bandwidth",
+    r"mlx5_core [0-9a-f]{4}:|^\[\s*\d+\.\d+\] |\bQP \d+ error: |eighbou?r table overflow|async reg mr failed|\bkernel: |NVRM: |PCIe bandwidth"
+    r"|\bAER: |NETDEV WATCHDOG: |ut of memory: Kill|EXT4-fs (?:error )?\(|I/O error, dev ",
     re.MULTILINE,
 )
 
 
 def parse(block: Block) -> list[Fact] | Unknown:
     facts: list[Fact] = []
-    for line in block.lines:
+    needed = [part for part in _NEEDED if part in block.output]
+    for line in block.lines if needed else ():
         text = line[:1000]
+        if not any(part in text for part in needed):
+            continue
         if limited := _BANDWIDTH.search(text):
             facts.append(_bandwidth(block, text, limited))
             continue
@@ -183,4 +197,4 @@ def _claims(block: Block) -> bool:
     return runs(block, "dmesg", "journalctl", "syslog", "messages", "kern.log") or looks_like(block, _SHAPE)
 
 
-READER = Reader("kernel log", _claims, parse)
+READER = Reader("kernel log", _claims, parse, events=True)

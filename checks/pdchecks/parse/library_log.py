@@ -50,4 +50,4 @@ def _line(block: Block, line: str) -> list[Fact]:
     return facts
 
 
-READER = Reader("library log", lambda block: _SHAPE.search(block.output) is not None, parse)
+READER = Reader("library log", lambda block: _SHAPE.search(block.output) is not None, parse, events=True)

@@ -6,7 +6,7 @@ import re
 from pdchecks.evidence import Block
 from pdchecks.facts.base import Fact
 from pdchecks.facts.host import HugePagesRefused, Limit
-from pdchecks.parse.reader import Reader, looks_like
+from pdchecks.parse.reader import Reader, looks_like, mentions
 from pdchecks.unknown import Unknown
 
 # ulimit's unit differs: bash "(kbytes, -l)", dash "locked memory (kbytes)", busybox "-l: locked memory (kb)".
@@ -113,8 +113,9 @@ def _claims(block: Block) -> bool:
     return (
         "limit" in block.command
         or _PID.search(block.command) is not None
-        or any(looks_like(block, shape) for shape in (_SHAPE, _HUGE_REFUSED))
+        or looks_like(block, _SHAPE)
+        or (mentions(block, "uge", "UGE") and looks_like(block, _HUGE_REFUSED))
     )
 
 
-READER = Reader("limits", _claims, parse)
+READER = Reader("limits", _claims, parse, events=True)

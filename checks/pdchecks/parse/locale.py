@@ -6,7 +6,7 @@ import re
 from pdchecks.evidence import Block, words
 from pdchecks.facts.base import Fact
 from pdchecks.facts.host import Charmap, LocaleList, LocaleRefused, LocaleSetting
-from pdchecks.parse.reader import Reader, looks_like
+from pdchecks.parse.reader import Reader, looks_like, mentions
 from pdchecks.unknown import Unknown
 
 # Of what a command line sets, LC_ALL beats LC_CTYPE, which beats LANG; locale(7).
@@ -94,7 +94,7 @@ def _asks(block: Block) -> bool:
 
 
 def _claims(block: Block) -> bool:
-    return _asks(block) or looks_like(block, _SHAPE)
+    return _asks(block) or (mentions(block, " locale") and looks_like(block, _SHAPE))
 
 
 READER = Reader("locale", _claims, parse)

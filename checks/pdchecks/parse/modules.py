@@ -52,7 +52,7 @@ def canonical(module: str) -> str:
     return module.replace("-", "_")
 
 
-def _parameters(block: Block, parts: list[str]) -> list[Fact]:
+def _parameters(block: Block, parts: tuple[str, ...]) -> list[Fact]:
     after = parts[parts.index("modinfo") + 1 :]
     module = canonical(next((word for word in reversed(after) if re.fullmatch(_NAME, word) and word[0] != "-"), ""))
     if not module:

@@ -18,6 +18,18 @@ _OLD_IFCONFIG = re.compile(r"(?P<name>\S{1,32})\s+Link encap:")
 _OLD_MTU = re.compile(r"\s+(?P<flags>UP\b[A-Z ]{0,60})\s+MTU:(?P<mtu>\d{1,7})")
 _INET = re.compile(r"\s+inet6? (?:addr:)?\s?(?P<address>[0-9a-fA-F.:]{2,45}(?:/\d{1,3})?)")
 _MASTER = re.compile(r" master (?P<master>[^\s:]{1,32})")
+_QUEUE = re.compile(r" qdisc (?P<queue>[a-z0-9_]{1,20})\b")
+_MEDIUM = re.compile(r"\s+link/(?P<medium>[a-z0-9_]{1,20})\b")
+# ifconfig's words for what ip calls the link's type: net-tools lib/ether.c, ib.c, loopback.c, unspec in hw.c.
+_IFCONFIG_MEDIUM = re.compile(
+    r"(?:Link encap:|\()(?P<medium>Ethernet|InfiniBand|Local Loopback|UNSPEC|Point-to-Point Protocol)"
+)
+_MEDIA = {"Ethernet": "ether", "InfiniBand": "infiniband", "Local Loopback": "loopback"}
+# What `ip -d` prints below a link that software makes: iproute2 ip/ipaddress.c, print_linktype.
+_KIND = re.compile(
+    r"(?:.{0,300}\\)?\s{4}(?P<kind>bareudp|bond|bridge|dummy|erspan|geneve|gre|gretap|hsr|ifb|ip6gre|ip6tnl|ipip|ipvlan|ipvtap"
+    r"|ipoib|macsec|macvlan|macvtap|netkit|nlmon|openvswitch|sit|team|tun|veth|vlan|vrf|vti|vxcan|vxlan|wireguard|xfrm) "
+)
 _SHAPE = re.compile(r"^\d+: [^\s:]+: <[A-Z_,-]+>.* mtu \d+|^\S+: flags=\d+<.*>\s+mtu \d+", re.MULTILINE)
 
 
@@ -30,25 +42,48 @@ def parse(block: Block) -> list[Fact] | Unknown:
             return Unknown("ip printed JSON that cannot be read")
         return [fact for row in rows if isinstance(row, dict) for fact in _from_json(block, row)]
     found: list[tuple[str, str, str, str, list[str]]] = []
-    pending = ""
+    seen: dict[int, dict[str, str]] = {}
+    pending = encap = ""
     for line in block.lines:
         if head := _IP.match(line):
             found.append((line, head["name"], head["mtu"], f"{head['lower'] or ''} {head['flags']}", []))
         elif head := _IFCONFIG.match(line):
             found.append((line, head["name"], head["mtu"], f" {head['flags']}", []))
         elif old := _OLD_IFCONFIG.match(line):
-            pending = old["name"]
+            pending, encap = old["name"], _medium(line)
         elif pending and (row := _OLD_MTU.match(line)):
             found.append((line, pending, row["mtu"], f" {row['flags'].replace(' ', ',')}", []))
+            seen[len(found) - 1] = {"medium": encap}
             pending = ""
         elif found and (inet := _INET.match(line)):
             found[-1][4].append(inet["address"])
-    return [_netdev(block, *row) for row in found]
+        if found and not pending:
+            words_of = seen.setdefault(len(found) - 1, {})
+            if medium := _medium(line):
+                words_of.setdefault("medium", medium)
+            if kind := _KIND.match(line):
+                words_of.setdefault("kind", kind["kind"])
+    return [_netdev(block, *row, seen.get(index, {})) for index, row in enumerate(found)]
 
 
-def _netdev(block: Block, line: str, name: str, mtu: str, lower_flags: str, addresses: list[str]) -> Netdev:
+def _medium(line: str) -> str:
+    if match := _MEDIUM.search(line):
+        return match["medium"]
+    match = _IFCONFIG_MEDIUM.search(line)
+    return _MEDIA.get(match["medium"], match["medium"]) if match else ""
+
+
+def _netdev(
+    block: Block,
+    line: str,
+    name: str,
+    mtu: str,
+    lower_flags: str,
+    addresses: list[str],
+    shown: dict[str, str],
+) -> Netdev:
     lower, _, flags = lower_flags.partition(" ")
-    master = _MASTER.search(line)
+    master, queue = _MASTER.search(line), _QUEUE.search(line)
     return Netdev(
         quote=block.quote(line.strip()),
         name=name,
@@ -57,6 +92,9 @@ def _netdev(block: Block, line: str, name: str, mtu: str, lower_flags: str, addr
         lower="" if lower == "NONE" else lower,
         addresses=tuple(addresses),
         master=master["master"] if master else "",
+        medium=shown.get("medium", ""),
+        queue=queue["queue"] if queue else "",
+        kind=shown.get("kind", ""),
     )
 
 
@@ -64,22 +102,30 @@ def _from_json(block: Block, row: dict[str, Any]) -> list[Fact]:
     name, mtu, flags = row.get("ifname"), row.get("mtu"), row.get("flags")
     if not isinstance(name, str):
         return []
-    infos = row.get("addr_info")
+    infos, details = row.get("addr_info"), row.get("linkinfo")
     return [
         Netdev(
             quote=block.quote(f"{name} mtu {mtu}"),
             name=name,
             mtu=mtu if isinstance(mtu, int) else Unknown("ip printed no MTU"),
             up="UP" in flags if isinstance(flags, list) else Unknown("ip printed no flags"),
-            lower=row["link"] if isinstance(row.get("link"), str) else "",
+            lower=_text(row, "link"),
             addresses=tuple(
                 f"{info.get('local')}/{info.get('prefixlen')}"
                 for info in (infos if isinstance(infos, list) else ())
                 if isinstance(info, dict) and "local" in info
             ),
-            master=row["master"] if isinstance(row.get("master"), str) else "",
+            master=_text(row, "master"),
+            medium=_text(row, "link_type"),
+            queue=_text(row, "qdisc"),
+            kind=_text(details, "info_kind") if isinstance(details, dict) else "",
         )
     ]
+
+
+def _text(row: dict[str, Any], key: str) -> str:
+    value = row.get(key)
+    return value if isinstance(value, str) else ""
 
 
 def _claims(block: Block) -> bool:

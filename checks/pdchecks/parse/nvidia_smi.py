@@ -116,4 +116,5 @@ READER = Reader(
         or looks_like(block, _HEADER)
     ),
     parse,
+    events=True,
 )

@@ -131,4 +131,4 @@ def _claims(block: Block) -> bool:
     return "safe_yum" in block.command or bool(_CONFIG.search(block.command)) or looks_like(block, _CODEC)
 
 
-READER = Reader("yum", _claims, parse)
+READER = Reader("yum", _claims, parse, events=True)

@@ -16,6 +16,7 @@ _FILE_HEAD = re.compile(r"==> (?P<path>/\S{1,300}) <==")
 @dataclass(frozen=True, slots=True)
 class Reader:
     """tool: the name people know. claims: whether the block is this tool's. parse: facts, or why there are none.
+    events: it looks for events, or rows of a table, that may well be none: nothing found is no surprise.
 
     parse is pure and answers for any block: malformed output gives fewer facts or `Unknown`, never an exception.
     """
@@ -23,6 +24,7 @@ class Reader:
     tool: str
     claims: Callable[[Block], bool]
     parse: Callable[[Block], Iterable[Fact] | Unknown]
+    events: bool = False
 
 
 def runs(block: Block, *tools: str) -> bool:
@@ -32,6 +34,11 @@ def runs(block: Block, *tools: str) -> bool:
 
 def looks_like(block: Block, shape: re.Pattern[str]) -> bool:
     return shape.search(block.output, 0, SHAPE_WINDOW) is not None
+
+
+def mentions(block: Block, *parts: str) -> bool:
+    """Whether one of the parts stands in the output: a hundredth of what a pattern costs where it does not."""
+    return any(part in block.output for part in parts)
 
 
 def files(block: Block) -> Iterator[str]:

@@ -43,4 +43,4 @@ def parse(block: Block) -> list[Fact] | Unknown:
     return facts
 
 
-READER = Reader("show_gids", lambda block: runs(block, "show_gids") or looks_like(block, _SHAPE), parse)
+READER = Reader("show_gids", lambda block: runs(block, "show_gids") or looks_like(block, _SHAPE), parse, events=True)

@@ -13,11 +13,19 @@ def demo(
     import signal
     import sys
 
-    from pdctl.deploy import demonstration
+    from pdctl import extras
     from pdctl.exit_codes import ExitCode
     from pdctl.render.stages import StageLines
+
+    extras.require("engine")
+    from pdctl.deploy import demonstration
 
     # Being stopped takes the deployment down just as Ctrl-C does.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     equal = demonstration.run(question, model, max_tokens, keep=keep, lines=StageLines(sys.stderr), out=sys.stdout)
+    typer.echo(
+        "passed: prefill and decode answered with the tokens of one process"
+        if equal
+        else "failed: the answer of prefill and decode differs from that of one process (DIFFERENT, above)"
+    )
     raise typer.Exit(ExitCode.DONE if equal else ExitCode.FINDINGS)

@@ -1,6 +1,5 @@
-"""`pdctl doctor`: look (collector or files), judge (pdchecks), print."""
+"""`pdctl doctor`: look (collector or files), judge (pdchecks), print; on request compare, or mend and look again."""
 
-from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,16 +7,12 @@ from typing import TYPE_CHECKING
 import typer
 
 from pdctl.errors import UsageError
+from pdctl.render.formats import ReportFormat
 
 if TYPE_CHECKING:
-    from pdchecks.evidence import Evidence
-    from pdchecks.finding import Finding
-    from pdctl.diagnosis import Incomplete
-
-
-class Output(StrEnum):
-    TABLE = "table"
-    JSON = "json"
+    from pdchecks.finding import Status
+    from pdctl.evidence_source import Source
+    from pdctl.visit import Visit
 
 
 class FailOn(StrEnum):
@@ -44,65 +39,123 @@ def doctor(
         15, "--connect-timeout", min=1, help="Seconds for one SSH connection attempt."
     ),
     timeout: float = typer.Option(120, "--timeout", min=5, help="Seconds for one node, all in all."),
-    output: Output = typer.Option(Output.TABLE, "-o", "--output", help="Format of stdout."),
+    waivers: Path | None = typer.Option(
+        None, "--waivers", help="Waivers instead of `waivers.yml` beside the inventory."
+    ),
+    diff: tuple[str, str] | None = typer.Option(
+        None, "--diff", metavar="A B", help="Compare two evidence sources: what changed, and what it broke."
+    ),
+    since_good: bool = typer.Option(
+        False, "--since-good", help="Compare this host with itself at the last `up` that got ready."
+    ),
+    fix: bool = typer.Option(False, "--fix", help="Show which roles mend what was found, run them, and look again."),
+    yes: bool = typer.Option(False, "--yes", "-y", help="Do not ask before `--fix` changes nodes."),
+    become: bool = typer.Option(False, "--become", "-b", help="`--fix` becomes root on the nodes with sudo."),
+    while_serving: bool = typer.Option(
+        False, "--while-serving", help="`--fix` also where an engine is active and the remedy disturbs it."
+    ),
+    symptom: str | None = typer.Option(
+        None, "--symptom", help="Start from what you see, e.g. `first token never comes`."
+    ),
+    interval: int = typer.Option(10, "--interval", min=0, max=60, help="Seconds between two readings of counters."),
+    output: ReportFormat = typer.Option(ReportFormat.TABLE, "-o", "--output", help="Format of stdout."),
     verbose: bool = typer.Option(False, "-v", "--verbose", help="Show passes and all of the evidence."),
 ) -> None:
     """Say what is wrong with a node, why, and how to fix it.
 
     Without arguments it looks at this host. Exit codes: 0 nothing at or above --fail-on, 1 findings, 3 nodes not
-    reached or nothing but unknown, or nothing judged; 2 usage.
+    reached or nothing but unknown, or nothing judged; 2 usage. With `-o nagios` the plugin convention's 0, 1, 2, 3.
     """
     if inventory and inventory_option:
         raise UsageError("give one inventory", hint="`pdctl doctor INVENTORY` or `pdctl doctor -i INVENTORY`")
     chosen = inventory or inventory_option
-    if chosen and source:
-        raise UsageError("`--from` reads collected evidence and INVENTORY looks at live nodes", hint="give one of them")
+    _refuse_contradictions(chosen, source, diff, since_good, symptom, fix, output)
 
     from pdchecks.finding import Status
-    from pdchecks.run import diagnose
-    from pdctl.diagnosis import exit_code, look, selected
+    from pdctl.diagnosis import selected, tell_unread
+    from pdctl.evidence_source import Source, read_sources
     from pdctl.inventory import load_inventory
-    from pdctl.policy_source import policy_for
+    from pdctl.render.doctor import exit_status, put
+    from pdctl.visit import Visit, symptoms_named, waivers_for
 
     checks = selected(select, ignore)
+    named = symptoms_named(symptom)
     hosts = load_inventory(chosen, limit=limit) if chosen else None
-    policy_of = policy_for(hosts, policy)
-    evidence: Sequence[Evidence]
-    incomplete: list[Incomplete] = []
-    if source:
-        evidence = _read(source)
+    visit = Visit(
+        checks=checks,
+        hosts=hosts,
+        sources=source,
+        policy=policy,
+        waivers=waivers_for(hosts, waivers),
+        symptoms=named,
+        connect_s=connect_timeout,
+        deadline_s=timeout,
+        interval_s=interval,
+    )
+    threshold = Status(fail_on.value)
+    if diff:
+        before, after = (read_sources([name]) for name in diff)
+        raise typer.Exit(_compare(visit, before, after, threshold, output))
+    seen = visit.look()
+    if since_good:
+        from pdctl.baseline import baseline
+
+        raise typer.Exit(_compare(visit, Source((baseline(),)), seen, threshold, output))
+    report = visit.judge(seen)
+    tell_unread(seen)
+    if fix:
+        from pdctl.fixing import mend
+
+        code = mend(
+            visit,
+            seen,
+            report,
+            threshold,
+            output,
+            yes=yes,
+            become=become,
+            while_serving=while_serving,
+            verbose=verbose,
+        )
+        raise typer.Exit(code)
+    put(report, output, threshold, verbose=verbose)
+    raise typer.Exit(exit_status(report, output, threshold))
+
+
+def _refuse_contradictions(
+    inventory: Path | None,
+    source: list[str],
+    diff: tuple[str, str] | None,
+    since_good: bool,
+    symptom: str | None,
+    fix: bool,
+    output: ReportFormat,
+) -> None:
+    if inventory and source:
+        raise UsageError("`--from` reads collected evidence and INVENTORY looks at live nodes", hint="give one of them")
+    comparing = "--diff" if diff else "--since-good" if since_good else ""
+    if diff and (inventory or source or since_good):
+        raise UsageError("`--diff A B` names both sources itself", hint="leave INVENTORY, --from and --since-good out")
+    if since_good and inventory:
+        raise UsageError("`--since-good` is about this host", hint="compare nodes with `--diff A B`")
+    if comparing and symptom:
+        raise UsageError(f"`{comparing}` starts from what changed and `--symptom` from what you see", hint="give one")
+    if comparing and output not in (ReportFormat.TABLE, ReportFormat.JSON):
+        raise UsageError(f"`{comparing}` has no `-o {output.value}`", hint="use table or json")
+    if fix and (source or comparing):
+        raise UsageError("`--fix` mends live nodes", hint="give INVENTORY, or nothing for this host")
+
+
+def _compare(visit: "Visit", before: "Source", after: "Source", threshold: "Status", output: ReportFormat) -> int:
+    import json
+
+    from pdctl.comparing import comparison, exit_code
+    from pdctl.render.changes import document, lines
+    from pdctl.render.doctor import print_lines
+
+    made = comparison(before, after, visit)
+    if output is ReportFormat.JSON:
+        typer.echo(json.dumps(document(made), ensure_ascii=False, indent=2))
     else:
-        evidence, incomplete = look(hosts, policy_of, connect_s=connect_timeout, deadline_s=timeout)
-    findings = diagnose(evidence, policy_of, checks)
-    _print(findings, incomplete, output, verbose)
-    raise typer.Exit(int(exit_code(findings, incomplete, Status(fail_on.value))))
-
-
-def _read(source: list[str]) -> "tuple[Evidence, ...]":
-    from pdctl.evidence_source import read_sources
-
-    read = read_sources(source)
-    for name in read.skipped:
-        typer.echo(f"not evidence, not read: {name}", err=True)
-    return read.evidence
-
-
-def _print(findings: "list[Finding]", incomplete: "Sequence[Incomplete]", output: Output, verbose: bool) -> None:
-    if output is Output.JSON:
-        import json
-
-        from pdchecks.finding import document
-
-        typer.echo(json.dumps(document(findings, incomplete), ensure_ascii=False, indent=2))
-        return
-    import shutil
-
-    from rich.console import Console
-    from rich.text import Text
-
-    from pdctl.render.findings import render
-
-    console = Console(highlight=False, soft_wrap=True)
-    width = max(60, min(120, shutil.get_terminal_size((110, 24)).columns))
-    for line, style in render(findings, incomplete, verbose=verbose, width=width):
-        console.print(Text(line, style=style))
+        print_lines(lambda width: lines(made, width))
+    return exit_code(made, before, after, threshold)

@@ -27,7 +27,10 @@ def show(
     from pdctl.inventory import load_inventory
     from pdctl.render.columns import columns
 
-    hosts = [_row(host) for host in load_inventory(inventory, limit=limit)]
+    loaded = load_inventory(inventory, limit=limit)
+    for warning in loaded.warnings:
+        typer.echo(f"warning: {warning}", err=True)
+    hosts = [_row(host) for host in loaded]
     if output is Format.JSON:
         document = {"schema": "pdctl.inventory/1", "hosts": hosts}
         typer.echo(json.dumps(document, ensure_ascii=False, indent=2))

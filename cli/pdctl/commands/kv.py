@@ -1,6 +1,7 @@
 """`pdctl kv`: what crosses between prefill and decode, and what each of them holds of it."""
 
 from pathlib import Path
+from typing import BinaryIO
 
 import typer
 
@@ -67,29 +68,47 @@ def inspect(
     raise typer.Exit(_inspect_live(name, output) if file is None else _inspect(file, capacity_tokens, quiet, output))
 
 
-def _inspect(file: Path, capacity_tokens: int, quiet: bool, output: Format) -> int:
-    import json
+def _opened(file: Path) -> BinaryIO:
+    import os
+    import stat
 
     from pdctl.errors import UsageError
+
+    try:
+        # A pipe would be waited for before it could be refused.
+        fd = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise UsageError(f"cannot read `{file}`", detail=str(error)) from error
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise UsageError(f"cannot read `{file}`", detail="it is not a regular file")
+    return os.fdopen(fd, "rb")
+
+
+def _inspect(file: Path, capacity_tokens: int, quiet: bool, output: Format) -> int:
+    import json
+    from collections import Counter
+    from dataclasses import replace
+
     from pdctl.exit_codes import ExitCode
     from pdctl.render import inspection as render
     from pdwire.inspect import Inspection
 
-    try:
-        opened = file.open("rb")
-    except OSError as error:
-        raise UsageError(f"cannot read `{file}`", detail=str(error)) from error
-    with opened as stream:
+    with _opened(file) as stream:
         inspection = Inspection(stream.read, capacity_tokens=capacity_tokens)
-        faults = 0
+        faults, shown, hidden = 0, Counter[bytes](), 0
         for one in inspection.frames():
             faults += len(one.faults)
-            if one.faults or not quiet:
-                typer.echo(json.dumps(render.document(one)) if output is Format.JSON else render.frame_line(one))
+            room = max(0, render.MOST_FAULTS - shown[one.request])
+            shown[one.request] += len(one.faults)
+            hidden += max(0, len(one.faults) - room)
+            if (one.faults and room) or not quiet:
+                cut = replace(one, faults=one.faults[:room])
+                typer.echo(json.dumps(render.document(cut)) if output is Format.JSON else render.frame_line(cut))
     if output is Format.TABLE:
-        typer.echo(render.summary(inspection, faults))
-    elif inspection.faults:
-        typer.echo(json.dumps({"faults": inspection.faults}))
+        typer.echo(render.summary(inspection, faults, hidden))
+    elif inspection.faults or hidden:
+        typer.echo(json.dumps({"faults": inspection.faults, "not_shown": hidden}))
     return ExitCode.FINDINGS if faults or inspection.faults else ExitCode.DONE
 
 

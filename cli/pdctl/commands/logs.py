@@ -19,7 +19,14 @@ def logs(
         raise UsageError(f"`{role}` keeps no log", hint=f"one of: {', '.join(LOG_NAMES)}")
     local = LocalSupervisor(checked_name(name))
     names = [role] if role else list(LOG_NAMES)
-    if not any(local.state.log(each).exists() for each in names):
+    there = [each for each in LOG_NAMES if local.state.log(each).exists()]
+    if role and there and role not in there:
+        raise PdError(
+            f"deployment `{name}` has no log of `{role}`: that did not run",
+            hint=f"there are logs of {', '.join(there)}",
+            code=ExitCode.INCOMPLETE,
+        )
+    if not there:
         raise PdError(
             f"deployment `{name}` has no logs here",
             detail=f"looked in {local.state.logs}",

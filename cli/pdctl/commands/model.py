@@ -45,6 +45,7 @@ def list_models(
 @app.command("fetch")
 def fetch(name: str = typer.Argument("", metavar="[NAME]", help="Default: the first one listed.")) -> None:
     """Download and convert a model, or verify the one that is there. Prints its path."""
+    from pdctl import extras
     from pdctl.deploy.models import explained
     from pdctl.paths import cache_dir
     from pdserve import embedded
@@ -53,6 +54,8 @@ def fetch(name: str = typer.Argument("", metavar="[NAME]", help="Default: the fi
     with explained():
         if embedded.present(model, cache_dir()):
             typer.echo("already there; verifying every file", err=True)
+        else:
+            extras.require("engine")
         directory = embedded.fetch(model, cache_dir(), lambda line: typer.echo(line, err=True))
         embedded.verify(model, cache_dir())
     typer.echo(directory)

@@ -20,10 +20,14 @@ class FailOn(StrEnum):
 
 
 def pair(
-    file: Path | None = typer.Argument(None, metavar="[FILE]", help="YAML or JSON description of both sides."),
+    file: Path | None = typer.Argument(
+        None, metavar="[FILE]", help="YAML or JSON description of both sides; its keys: `pdctl help pair-file`."
+    ),
     model: str = typer.Option("", metavar="PATH", help="Model directory or config.json, for both sides."),
     engine: str = typer.Option("", metavar="'NAME VERSION'", help="Engine of both sides, as `vllm 0.33.0` or `torch`."),
-    prefill: str = typer.Option("", metavar="GPU", help="Prefill's GPU: kind, nvidia-smi's name, or `cpu`."),
+    prefill: str = typer.Option(
+        "", metavar="GPU", help="Prefill's GPU: kind (`pdctl help gpu-kinds`), nvidia-smi's name, or `cpu`."
+    ),
     decode: str = typer.Option("", metavar="GPU", help="Decode's GPU."),
     prefill_args: str = typer.Option("", help="Prefill's engine options, or its whole command line, as typed."),
     decode_args: str = typer.Option("", help="Decode's engine options, or its whole command line."),
@@ -64,14 +68,18 @@ def pair(
                 hint="leave one out",
             )
         described = _read(file)
+    else:
+        for option, gpu in (("--prefill", prefill), ("--decode", decode)):
+            _refuse_unknown_gpu(option, gpu)
     base = file.parent if file is not None else Path()
     try:
         sides = describe(described, model_loader(base, lambda text: typer.echo(text, err=True)))
         verdict = pair_verdict(*sides)
     except (DescriptionError, ConfigError) as error:
         raise UsageError(
-            f"the pair is not described well enough: {error}",
-            hint="`pdctl pair --help` names the options; docs/pairs.md shows descriptions",
+            "the pair is not described well enough",
+            detail=str(error),
+            hint="`pdctl pair --help` names the options, `pdctl help pair-file` the keys of a FILE",
         ) from error
     if output is Output.JSON:
         typer.echo(json.dumps(document(verdict), ensure_ascii=False, indent=2))
@@ -86,6 +94,20 @@ def _without_empty(options: dict[str, Any]) -> dict[str, Any]:
         for key, value in options.items()
         if value not in ("", None)
     }
+
+
+def _refuse_unknown_gpu(option: str, word: str) -> None:
+    """A FILE may name a GPU that the table has not yet: what depends on it is then unknown."""
+    from pdchecks.pair.gpus import close_kinds, find_gpu
+    from pdchecks.unknown import Unknown
+
+    if word and isinstance(find_gpu(word), Unknown):
+        close = close_kinds(word)
+        raise UsageError(
+            f"`{option} {word}`: no such GPU kind",
+            detail=f"near it: {', '.join(close)}" if close else None,
+            hint="`pdctl help gpu-kinds` lists them; without the option, what depends on the GPU is reported as unknown",
+        )
 
 
 def _read(file: Path) -> object:

@@ -1,11 +1,15 @@
 """`pdctl provision INVENTORY`: converge nodes to the policy."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from pdctl.errors import UsageError
 from pdctl.render.formats import Format
+
+if TYPE_CHECKING:
+    from pdctl.provisioning.options import Options
 
 
 def provision(
@@ -19,6 +23,12 @@ def provision(
     tags: list[str] = typer.Option([], "--tags", "-t", help="Only these roles, by name."),
     skip_tags: list[str] = typer.Option([], "--skip-tags", help="All roles but these."),
     extra_vars: list[str] = typer.Option([], "-e", "--extra-vars", help="key=value, JSON, or @file."),
+    plan_out: Path | None = typer.Option(None, "--plan-out", metavar="FILE", help="Check, and write the plan here."),
+    apply_plan: Path | None = typer.Option(None, "--apply-plan", metavar="FILE", help="Do exactly what a plan says."),
+    canary: int | None = typer.Option(
+        None, "--canary", min=1, metavar="N", help="The first N hosts alone, then others."
+    ),
+    serial: str | None = typer.Option(None, "--serial", metavar="N|N%", help="So many hosts, or of all, at a time."),
     forks: int | None = typer.Option(None, "--forks", "-f", min=1, help="Hosts at once; default from the cores."),
     timeout: int = typer.Option(15, "--timeout", "-T", min=1, help="Seconds for one SSH connection attempt."),
     become: bool = typer.Option(False, "--become", "-b", help="Become root on the nodes with sudo."),
@@ -27,21 +37,17 @@ def provision(
 ) -> None:
     """Converge nodes to the policy: locale, safe_yum, sysctl, limits, rdma.
 
-    A second run changes nothing. Exit codes: 0 done, 3 nodes unreachable or not all tasks ran, 4 settings refused,
-    5 failed, 130 interrupted.
+    A second run changes nothing. With --canary or --serial, hosts begin only when all before them ended well.
+    Exit codes: 0 done, 3 nodes unreachable or not all tasks ran, 4 settings refused, 5 failed, 130 interrupted.
     """
-    if (inventory is None) == (inventory_option is None):
+    if apply_plan is not None:
+        _refuse_beside_a_plan([inventory, inventory_option, check, limit, tags, skip_tags, plan_out])
+    elif (inventory is None) == (inventory_option is None):
         raise UsageError("give one inventory", hint="`pdctl provision INVENTORY` or `pdctl provision -i INVENTORY`")
-    password = _become_password() if ask_become_pass else None
-
-    import json
+    password = become_password() if ask_become_pass else None
 
     from pdctl.content import content_root
-    from pdctl.provisioning.document import document
     from pdctl.provisioning.options import Options, default_forks
-    from pdctl.provisioning.progress import progress
-    from pdctl.provisioning.render import text
-    from pdctl.provisioning.run import provision as run
 
     options = Options(
         inventory=inventory or inventory_option or Path(),
@@ -52,21 +58,53 @@ def provision(
         tags=tuple(tags),
         skip_tags=tuple(skip_tags),
         extra_vars=tuple(extra_vars),
+        canary=canary,
+        serial=serial,
         forks=forks or default_forks(),
         connect_timeout_s=timeout,
         become=become or ask_become_pass,
         become_password=password,
     )
+    raise typer.Exit(converge(options, output, plan_out=plan_out, apply=apply_plan))
+
+
+def _refuse_beside_a_plan(given: list[object]) -> None:
+    if any(given):
+        raise UsageError(
+            "`--apply-plan` says by itself which nodes and roles are meant",
+            hint="beside it: -e (the same as for the plan), --canary, --serial, -f, -T, -b, -K, -D, -o",
+        )
+
+
+def converge(options: "Options", output: Format, *, plan_out: Path | None = None, apply: Path | None = None) -> int:
+    """Run with progress on stderr, print how it ended; the exit code."""
+    import json
+    from functools import partial
+
+    from pdctl.provisioning.document import document
+    from pdctl.provisioning.progress import progress
+    from pdctl.provisioning.render import text
+    from pdctl.provisioning.run import provision as run
+
+    if plan_out is not None:
+        from pdctl.provisioning.planned import make_plan
+
+        run = partial(make_plan, plan_out)
+    if apply is not None:
+        from pdctl.provisioning.plan import read_plan
+        from pdctl.provisioning.planned import apply_plan
+
+        run = partial(apply_plan, read_plan(apply))
     with progress() as watch:
-        report = run(options, watch)
+        report = run(options, watch, lambda text: typer.echo(f"warning: {text}", err=True))
     if output is Format.JSON:
         typer.echo(json.dumps(document(report), ensure_ascii=False, indent=2))
     else:
-        typer.echo(text(report, diff=diff))
-    raise typer.Exit(int(report.exit_code))
+        typer.echo(text(report, diff=options.diff or plan_out is not None))
+    return int(report.exit_code)
 
 
-def _become_password() -> str:
+def become_password() -> str:
     """Asked for only on a terminal, as ansible-playbook does; a script uses `ansible_become_password` from a vault."""
     import getpass
     import sys

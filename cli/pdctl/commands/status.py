@@ -28,7 +28,11 @@ def status(
         raise PdError(
             f"the state of deployment `{name}` cannot be read", detail=str(error), code=ExitCode.INCOMPLETE
         ) from error
-    troubled = [unit["role"] for unit in document["units"] if unit["state"] in ("failed", "backing-off", "dead")]
+    troubled = [
+        unit["role"]
+        for unit in document["units"]
+        if unit["state"] in ("failed", "backing-off", "not-answering", "dead")
+    ]
     if troubled:
         document["last_log_lines"] = {role: local.tail(role, 5) for role in troubled}
     typer.echo(json.dumps(document, indent=2) if output == "json" else table(document))

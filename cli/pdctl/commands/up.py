@@ -26,8 +26,10 @@ def up(
     import sys
     import time
 
+    from pdctl import baseline
     from pdctl.deploy import bringup, spec
     from pdctl.errors import UsageError
+    from pdctl.extras import require as require_extra
     from pdctl.render.stages import StageLines
 
     if inventory is not None:
@@ -50,6 +52,7 @@ def up(
     }
     lines = StageLines(sys.stderr)
     wanted = spec.load(file, flags)
+    require_extra("engine")
     # A service manager's stop is to roll back and take down just as Ctrl-C does.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if foreground:
@@ -63,3 +66,5 @@ def up(
         since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(result.since))
         lines.say(f"deployment `{wanted.name}` is ready since {since}; nothing to do")
     typer.echo(result.record.endpoint + "/v1")
+    if result.started:
+        baseline.keep()

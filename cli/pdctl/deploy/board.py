@@ -17,6 +17,10 @@ class StageFailed(Exception):
     """The deployment does not come up; the text says why."""
 
 
+class OutOfTime(StageFailed):
+    """Nothing is known to be wrong but that it took longer than `timeout_s`."""
+
+
 class Board:
     """The only writer of status.json."""
 
@@ -67,7 +71,10 @@ class Board:
                 yield stage
         except TimeoutError:
             stage.failed = f"not done after {stage.limit_s:.1f} s"
-            raise StageFailed(f"{name}: waited {stage.limit_s:.1f} s for {waits_for}") from None
+            raise OutOfTime(f"{name}: waited {stage.limit_s:.1f} s for {waits_for}") from None
+        except OutOfTime as error:
+            stage.failed = str(error)
+            raise OutOfTime(f"{name}: {error}") from error
         except (StageFailed, CallFailed) as error:
             stage.failed = str(error)
             raise StageFailed(f"{name}: {error}") from error

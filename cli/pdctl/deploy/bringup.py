@@ -3,14 +3,18 @@
 import getpass
 import os
 import platform
+import re
+import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
-from pdctl.deploy import models, plan, process
+from pdctl.deploy import logs, models, plan, ports, process
 from pdctl.deploy.local import LocalSupervisor, Snapshot, Supervisor, promised_ports
 from pdctl.deploy.spec import DeploymentSpec
 from pdctl.deploy.state import Record, Role, StateUnreadable
+from pdctl.deploy.units import STOP_GRACE_S, STOP_ORDER
 from pdctl.errors import PdError
 from pdctl.exit_codes import ExitCode
 from pdctl.render.stages import StageLines
@@ -18,6 +22,8 @@ from pdserve import filelock
 
 _POLL_S = 0.1
 _STOP_WAIT_S = 5.0
+# An `up` that is told to stop rolls back: its supervisor may take its full grace for each unit.
+_UP_ENDS_WITHIN_S = len(STOP_ORDER) * STOP_GRACE_S + 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +56,8 @@ def stay_up(spec: DeploymentSpec, lines: StageLines, announce: Callable[[str], N
             hint=f"pdctl down --name {spec.name}",
             code=ExitCode.PARTLY,
         )
-    announce(up.record.endpoint + "/v1")
     try:
+        announce(up.record.endpoint + "/v1")
         while (snapshot := local.snapshot()) is not None and snapshot.supervised:
             time.sleep(0.5)
     except KeyboardInterrupt:
@@ -60,13 +66,19 @@ def stay_up(spec: DeploymentSpec, lines: StageLines, announce: Callable[[str], N
     raise _failure(local, snapshot) if snapshot else PdError("the deployment was taken down", code=ExitCode.PARTLY)
 
 
-def take_down(name: str) -> list[str]:
-    """Stops whatever runs of the deployment and says what that was. Raises PdError when something is left."""
+def take_down(name: str, say: Callable[[str], None] = lambda text: None) -> list[str]:
+    """Stops whatever runs of the deployment and says what that was. An `up` under way is told to stop first.
+
+    Raises PdError when something is left.
+    """
     local = LocalSupervisor(name)
+    lock = local.state.operator_lock
     if not local.state.root.is_dir():
         return []
+    interrupted = _interrupt_up(lock, say)
+    wait_s = _STOP_WAIT_S if interrupted is None else _UP_ENDS_WITHIN_S
     try:
-        with filelock.hold(local.state.operator_lock, operator("down"), wait_s=_STOP_WAIT_S):
+        with filelock.hold(lock, operator("down"), wait_s=wait_s):
             done = local.stop()
             if not done.left:
                 local.forget()
@@ -78,7 +90,20 @@ def take_down(name: str) -> list[str]:
             detail="\n".join(f"still running: pid {each.pid}" for each in done.left),
             hint="they did not end on SIGKILL: look at their state with `ps -o pid,stat,wchan:20,cmd`",
         )
-    return done.stopped
+    return ([] if interrupted is None else [f"`pdctl up` pid {interrupted.pid}"]) + done.stopped
+
+
+def _interrupt_up(lock: Path, say: Callable[[str], None]) -> process.ProcessId | None:
+    """Does to the `pdctl up` that holds the lock what Ctrl-C does: it stops what it has started, and ends."""
+    holder = filelock.holder(lock)
+    named = re.match(r"`pdctl up` .*, pid (\d+), since ", holder or "")
+    found = process.identify(int(named[1])) if named else None
+    # Words in a file are no proof; that the process has this very file open is.
+    if found is None or not process.has_open(found.pid, lock):
+        return None
+    say(f"telling {holder} to stop")
+    process.signal_to(found, signal.SIGTERM)
+    return found
 
 
 def operator(verb: str) -> str:
@@ -151,6 +176,7 @@ def _require_same(spec: DeploymentSpec, devices: dict[Role, tuple[str, str]], ru
         "security": spec.security if "security" in spec.model_fields_set else None,
         "host": spec.router.host if "host" in asked else None,
         "port": spec.router.port or None if "port" in asked else None,
+        "request_deadline_s": spec.router.request_deadline_s if "request_deadline_s" in asked else None,
         "prefill": spec.pools.prefill.kind and devices["prefill"][0],
         "decode": spec.pools.decode.kind and devices["decode"][0],
     }
@@ -160,6 +186,7 @@ def _require_same(spec: DeploymentSpec, devices: dict[Role, tuple[str, str]], ru
         "security": record.security,
         "host": record.host,
         "port": record.port,
+        "request_deadline_s": record.request_deadline_s,
         "prefill": record.unit("prefill").gpu_kind,
         "decode": record.unit("decode").gpu_kind,
     }
@@ -223,14 +250,32 @@ def _failure(local: Supervisor, snapshot: Snapshot) -> PdError:
     log = first if first in ("reference", "prefill", "decode", "router") else "supervisor"
     if first == "canary":
         log = "router"
-    words = local.tail(log, 8) or ["(its log is empty)"]
+    words = logs.since(local.tail(log, 8), snapshot.record.created)
     left = _roll_back(local)
+    if not left and (lost := _lost_port(snapshot.record, log, words)) is not None:
+        return lost
+    hint = f"`pdctl logs {log} --name {local.name} -n 50` shows more"
+    if status and status.out_of_time:
+        given = f"{snapshot.record.timeout_s:g} s"
+        hint = (
+            f"it was to be ready within {given}: `--timeout SECONDS` or `timeout_s` in pdctl.yaml gives it more; {hint}"
+        )
+    shown = [f"  {line}" for line in words] or ["  (it has written nothing)"]
     return PdError(
         f"deployment `{local.name}` did not come up: {reason}",
-        detail="\n".join([f"last lines of the {log} log:", *(f"  {line}" for line in words), *left]),
-        hint=f"`pdctl logs {log} --name {local.name} -n 50` shows more",
+        detail="\n".join([f"last lines of the {log} log:", *shown, *left]),
+        hint=hint,
         code=ExitCode.FAILED if left else ExitCode.PARTLY,
     )
+
+
+def _lost_port(record: Record, role: str, words: list[str]) -> PdError | None:
+    """Somebody else took a port after it was found free and before the unit bound it: the error says so, and who."""
+    if not any('"errno": "EADDRINUSE"' in line for line in words[-1:]):
+        return None
+    wanted = [listener for listener in record.listeners if listener.role == role]
+    taken = next((each for each in wanted if ports.is_taken(each.host, each.port)), wanted[0])
+    return ports.in_use(taken.host, taken.port, f"it was taken while {role} started, and everything else was stopped")
 
 
 def _roll_back(local: Supervisor) -> list[str]:

@@ -22,9 +22,13 @@ class CanaryAnswer:
 
 
 class Control:
-    """One client for all units of a deployment. Proxies of the environment are never asked: the units are local."""
+    """One client for all units of a deployment. Proxies of the environment are never asked: the units are local.
 
-    def __init__(self, secret: SecretFile) -> None:
+    run: of the deployment; who answers in its place for another is not one of its units.
+    """
+
+    def __init__(self, secret: SecretFile, run: str) -> None:
+        self._run = run
         self._client = httpx.AsyncClient(auth=ControlAuth(secret), trust_env=False, timeout=5.0)
 
     async def close(self) -> None:
@@ -33,7 +37,7 @@ class Control:
     async def engine_unready(self, url: str) -> str | None:
         """None when a prefill or decode process is ready, else why not."""
         try:
-            status, answer = await self._get(f"{url}/health")
+            status, answer = await self._health(url)
         except CallFailed as error:
             return str(error)
         if status == 200:
@@ -43,13 +47,13 @@ class Control:
     async def router_unready(self, url: str) -> str | None:
         """None when the router answers, open or closed, else why not."""
         try:
-            _, answer = await self._get(f"{url}/health")
+            _, answer = await self._health(url)
         except CallFailed as error:
             return str(error)
         return None if answer.get("status") in ("open", "closed") else f"answers {answer}"
 
     async def is_open(self, url: str) -> bool:
-        _, answer = await self._get(f"{url}/health")
+        _, answer = await self._health(url)
         return answer.get("status") == "open"
 
     async def info(self, url: str) -> dict[str, Any]:
@@ -71,6 +75,12 @@ class Control:
 
     async def shut(self, url: str, reason: str) -> None:
         await self._post(f"{url}/internal/close", {"reason": reason}, 10.0)
+
+    async def _health(self, url: str) -> tuple[int, dict[str, Any]]:
+        status, answer = await self._get(f"{url}/health")
+        if answer.get("run") != self._run:
+            raise CallFailed("another process answers on its port")
+        return status, answer
 
     async def _get(self, url: str) -> tuple[int, dict[str, Any]]:
         try:

@@ -1,6 +1,7 @@
 """`pdctl demo`: bring up, ask, show what crossed, compare with one process, diagnose this host, take down."""
 
 import asyncio
+import json
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ from pdctl.deploy.spec import DeploymentSpec, RouterSpec
 from pdctl.deploy.state import Record
 from pdctl.errors import PdError
 from pdctl.exit_codes import ExitCode
+from pdctl.render.brief import brief
 from pdctl.render.stages import StageLines
 from pdserve.reference import ReferenceRun, first_difference
 
@@ -128,10 +130,15 @@ def _one_process(record: Record, messages: list[dict[str, str]], max_tokens: int
 
 def _doctor(out: TextIO) -> None:
     """Its findings are about this host and do not decide the demo."""
+    command = [sys.executable, "-m", "pdctl", "doctor", "--interval", "0", "-o", "json"]
     try:
-        subprocess.run([sys.executable, "-m", "pdctl", "doctor"], stdout=out, timeout=_DOCTOR_DEADLINE_S)
+        asked = subprocess.run(command, stdout=subprocess.PIPE, encoding="utf-8", timeout=_DOCTOR_DEADLINE_S)
     except subprocess.TimeoutExpired:
-        print(f"doctor     not done after {_DOCTOR_DEADLINE_S:.0f} s", file=out)
+        lines = [f"not done after {_DOCTOR_DEADLINE_S:.0f} s"]
+    else:
+        # Without findings it has said why on stderr.
+        lines = brief(json.loads(asked.stdout)) if asked.stdout else [f"ended with {asked.returncode}"]
+    print("doctor     " + "\n           ".join(lines), file=out, flush=True)
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """Keeps one unit running: readiness, watchdog, restart with backoff, and a limit after which it gives up.
 
 launch() → become_ready() → keep(): until broken → backing off → launch() → become_ready() → ...
-                                                 → too often: failed, for a person to look at
+                              ↑ ↓                → too often: failed, for a person to look at
+                          not answering
 """
 
 import asyncio
@@ -23,8 +24,15 @@ class UnitBroken(Exception):
     """The unit ended, or did not become ready in time. The text says which."""
 
 
+class NotReadyInTime(UnitBroken):
+    """It may have been on its way."""
+
+
 class Keeper:
-    """status is changed in place; on_change is called after each change, on_ready when the unit has become ready."""
+    """status is changed in place; on_change is called after each change, on_ready when the unit has become ready.
+
+    A ready unit is asked every ask_every_s; one that has not answered well for answer_within_s is ended.
+    """
 
     def __init__(
         self,
@@ -33,6 +41,7 @@ class Keeper:
         policy: RestartPolicy,
         *,
         ready_within_s: float,
+        ask_every_s: float,
         answer_within_s: float,
         on_change: Callable[[], None],
         on_ready: Callable[[], None] = lambda: None,
@@ -42,6 +51,7 @@ class Keeper:
         self._probe = probe
         self._policy = policy
         self._ready_within_s = ready_within_s
+        self._ask_every_s = ask_every_s
         self._answer_within_s = answer_within_s
         self._on_change = on_change
         self._on_ready = on_ready
@@ -64,18 +74,20 @@ class Keeper:
         self._enter("starting")
 
     async def become_ready(self, within_s: float) -> None:
-        """Raises UnitBroken when the unit ends or is not ready within_s seconds from now."""
+        """Raises UnitBroken when the unit ends, NotReadyInTime when it is not ready within_s seconds from now."""
         assert self._ended is not None
         deadline = time.monotonic() + within_s
-        while (reason := await self._probe()) is not None:
+        while True:
+            reason = await self._probe()
             if self._ended.done():
                 raise UnitBroken(ended(self._ended.result()))
+            if reason is None:
+                break
             if time.monotonic() > deadline:
                 await self.unit.stop(grace_s=1.0)
-                raise UnitBroken(f"was not ready after {within_s:.0f} s: {reason}")
+                raise NotReadyInTime(f"was not ready after {within_s:.0f} s: {reason}")
             await asyncio.wait([self._ended], timeout=_POLL_S)
-        self._on_ready()
-        self._enter("ready")
+        self._let_in()
 
     async def keep(self) -> None:
         """Runs until the policy gives up; cancelled to stop."""
@@ -108,19 +120,30 @@ class Keeper:
             self._enter("stopped")
 
     async def _broken(self) -> str:
-        """Waits until the ready unit ends or stops answering; says what happened."""
+        """Waits until the ready unit ends or does not answer for too long; says what happened."""
         assert self._ended is not None
         answered = time.monotonic()
         while True:
-            await asyncio.wait([self._ended], timeout=self._answer_within_s / 12)
+            await asyncio.wait([self._ended], timeout=self._ask_every_s)
             if self._ended.done():
                 return ended(self._ended.result())
             reason = await self._probe()
+            if self._ended.done():
+                return ended(self._ended.result())
             if reason is None:
                 answered = time.monotonic()
+                if self.status.state == "not-answering":
+                    self._let_in()
             elif time.monotonic() - answered > self._answer_within_s:
                 await self.unit.stop(grace_s=1.0)
                 return f"was not well for {self._answer_within_s:.0f} s ({reason}) and was ended"
+            else:
+                patience = f"is ended and started again after {self._answer_within_s:.0f} s of this"
+                self._enter("not-answering", f"not answering ({reason}); {patience}")
+
+    def _let_in(self) -> None:
+        self._on_ready()
+        self._enter("ready")
 
     def _enter(self, state: UnitState, reason: str | None = None) -> None:
         self.status.state = state

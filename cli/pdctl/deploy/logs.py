@@ -4,6 +4,7 @@ A unit writes straight into its file (append mode), so that nothing is lost when
 bounds the file: a full one is copied aside and cut to nothing, which append mode survives.
 """
 
+import json
 import os
 import shutil
 import sys
@@ -54,6 +55,22 @@ def tail(log: Path, lines: int, end: int | None = None) -> list[str]:
     if len(found) < lines:
         found = _tail_of(_numbered(log, 1), lines - len(found), None) + found
     return found
+
+
+def since(lines: list[str], began: float) -> list[str]:
+    """Without what was written before `began` (Unix seconds): an earlier run wrote into the same log."""
+    older = [at for at, line in enumerate(lines) if (written := _written(line)) is not None and written < began]
+    return lines[older[-1] + 1 :] if older else lines
+
+
+def _written(line: str) -> float | None:
+    """`ts` of a line that has one; a traceback's lines have none."""
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return None
+    at = event.get("ts") if isinstance(event, dict) else None
+    return at if isinstance(at, float | int) else None
 
 
 def follow(logs: Mapping[str, Path], ends: Mapping[str, int], poll_s: float = 0.2) -> Iterator[tuple[str, str]]:

@@ -8,12 +8,11 @@ from collections.abc import Collection
 from pdctl.deploy import kinds, ports
 from pdctl.deploy.models import ServedModel
 from pdctl.deploy.spec import DeploymentSpec
-from pdctl.deploy.state import Record, Role, UnitRecord
+from pdctl.deploy.state import LOOPBACK, Record, Role, UnitRecord
 
 # The engine's own defaults (engine/pdserve/config.py), stated because the canary's prompts are cut around them.
 CHUNK_TOKENS = 256
 BLOCK_TOKENS = 16
-_LOOPBACK = "127.0.0.1"
 
 
 def devices(spec: DeploymentSpec) -> dict[Role, tuple[str, str]]:
@@ -38,7 +37,7 @@ def record(
     Raises PdError when a port cannot be had.
     """
     host, port = spec.router.host, spec.router.port
-    free = ports.free_ports(_LOOPBACK, 4, promised)
+    free = ports.free_ports(LOOPBACK, 4, promised)
     if port == 0:
         port = free[3]
     ports.require_free(host, port)
@@ -50,8 +49,8 @@ def record(
     }
     names: dict[Role, str] = {"prefill": "p0", "decode": "d0", "router": "r0"}
     urls: dict[Role, str] = {
-        "prefill": f"http://{_LOOPBACK}:{free[0]}",
-        "decode": f"http://{_LOOPBACK}:{free[1]}",
+        "prefill": f"http://{LOOPBACK}:{free[0]}",
+        "decode": f"http://{LOOPBACK}:{free[1]}",
         "router": f"http://{_reachable(host)}:{port}",
     }
     on_cpu = all(device == "cpu" for _, device in devices.values())
@@ -67,6 +66,7 @@ def record(
         host=host,
         port=port,
         kv_port=free[2],
+        transport=spec.transport,
         units=[
             UnitRecord(
                 role=role,
@@ -82,13 +82,14 @@ def record(
         block_tokens=BLOCK_TOKENS,
         restart=spec.restart,
         timeout_s=spec.timeout_s,
+        request_deadline_s=spec.router.request_deadline_s,
     )
 
 
 def _reachable(host: str) -> str:
     """An address at which a listener on `host` answers from this host."""
     if host in ("0.0.0.0", "::"):
-        return _LOOPBACK
+        return LOOPBACK
     return f"[{host}]" if ":" in host else host
 
 

@@ -26,12 +26,21 @@ def require_free(host: str, port: int) -> None:
             hint="give an address of this host with `--host`, and a port above 1023 with `--port`",
             code=ExitCode.PARTLY,
         )
-    raise PdError(
+    raise in_use(host, port, "nothing was started")
+
+
+def in_use(host: str, port: int, consequence: str) -> PdError:
+    return PdError(
         f"port {port} on `{host}` is in use",
-        detail=f"held by {holder(port) or 'a process that this user may not see'}; nothing was started",
+        detail=f"held by {holder(port) or 'a process that this user may not see'}; {consequence}",
         hint="stop that process, or take another port with `--port` (0 picks a free one)",
         code=ExitCode.PARTLY,
     )
+
+
+def is_taken(host: str, port: int) -> bool:
+    """Whether somebody listens there."""
+    return isinstance(_why_not(host, port), PortTaken)
 
 
 def free_ports(host: str, count: int, promised: Collection[int] = ()) -> list[int]:

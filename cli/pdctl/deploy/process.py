@@ -38,7 +38,7 @@ def end(targets: Iterable[ProcessId], *, grace_s: float) -> list[ProcessId]:
     left = [target for target in targets if target.alive]
     for signum, patience_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, 5.0)):
         for target in left:
-            _signal(target, signum)
+            signal_to(target, signum)
         left = wait_gone(left, patience_s)
     return left
 
@@ -79,7 +79,16 @@ def ending_in(words: Sequence[str]) -> list[ProcessId]:
     return found
 
 
-def _signal(target: ProcessId, signum: signal.Signals) -> None:
+def has_open(pid: int, path: Path) -> bool:
+    """Whether the process, one of this user's, has the file open. False when that cannot be read."""
+    try:
+        return any(Path(each.path) == path for each in psutil.Process(pid).open_files())
+    except (psutil.Error, OSError):
+        return False
+
+
+def signal_to(target: ProcessId, signum: signal.Signals) -> None:
+    """Nothing happens when it has ended."""
     if target.alive:
         try:
             os.kill(target.pid, signum)

@@ -57,7 +57,7 @@ def _unit(snapshot: Snapshot, role: Role, now: float) -> dict[str, Any]:
     process = unit.process if unit and unit.process and unit.process.alive else None
     state: str = unit.state if unit else "unknown"
     reason = unit.reason if unit else "the supervisor has not reported yet"
-    if process is None and state in ("starting", "ready"):
+    if process is None and state in ("starting", "ready", "not-answering"):
         state, reason = "dead", reason or "the process is gone"
     if process is not None and not snapshot.supervised:
         state, reason = "unsupervised", "runs without its supervisor; `pdctl down` ends it"

@@ -6,7 +6,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class RestartPolicy(BaseModel):
-    """After the n-th exit inside the window: first_delay_s · 2^(n-1), at most max_delay_s; none after `limit` exits."""
+    """The first exit inside the window: started again at once, for streams wait for it. After the n-th:
+    first_delay_s · 2^(n-2), at most max_delay_s. None after `limit` restarts.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -20,4 +22,4 @@ class RestartPolicy(BaseModel):
         recent = sum(1 for at in exits if now - at <= self.window_s)
         if recent > self.limit:
             return None
-        return min(self.first_delay_s * 2.0 ** max(recent - 1, 0), self.max_delay_s)
+        return min(self.first_delay_s * 2.0 ** (recent - 2), self.max_delay_s) if recent > 1 else 0.0

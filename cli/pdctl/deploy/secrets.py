@@ -11,10 +11,10 @@ from pdctl.deploy.engines import ENGINES, Engines
 from pdctl.deploy.local import LocalSupervisor
 from pdctl.deploy.spec import checked_name
 from pdctl.deploy.state import write_private
-from pdctl.errors import PdError
+from pdctl.errors import PdError, UsageError
 from pdctl.exit_codes import ExitCode
 from pdserve import filelock
-from pdserve.secret_file import rotated
+from pdserve.secret_file import TooManySecrets, rotated
 from pdwire import SECRET_BYTES, Secret
 
 
@@ -40,6 +40,12 @@ def rotate(name: str, window_s: float) -> Rotation:
                 engines.get(role, "/v1/ledger")
     except filelock.LockHeld as held:
         raise busy(name, held) from held
+    except TooManySecrets as error:
+        raise UsageError(
+            f"deployment `{name}` takes as many secrets as it may",
+            detail=str(error),
+            hint="wait until a window ends, or say `--window 0` to refuse the old ones now",
+        ) from error
     except (OSError, ValueError) as error:
         raise PdError(
             f"the secret of deployment `{name}` cannot be rotated",

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from pdchecks.wrong_value import wrong_value
 from pdctl.deploy.restart import RestartPolicy
 from pdctl.errors import UsageError
 
@@ -20,10 +21,11 @@ class _Strict(BaseModel):
 
 
 class RouterSpec(_Strict):
-    """port 0 picks a free one."""
+    """port 0 picks a free one. request_deadline_s: longest wait for a next token, unless the request says its own."""
 
     host: str = "127.0.0.1"
     port: int = Field(default=8000, ge=0, le=65535)
+    request_deadline_s: float = Field(default=30.0, gt=0, le=86400)
 
 
 class PoolSpec(_Strict):
@@ -39,13 +41,16 @@ class Pools(_Strict):
 
 
 class DeploymentSpec(_Strict):
-    """model: a local Hugging Face directory or an embedded model. dtype: by default float32 on CPU, else bfloat16."""
+    """model: a local Hugging Face directory or an embedded model. dtype: by default float32 on CPU, else bfloat16.
+
+    transport: of KV; shm takes pools of one host.
+    """
 
     name: str = Field(default="local", pattern=NAME_PATTERN)
     model: str | None = None
     dtype: DType | None = None
     engine: Literal["torch"] = "torch"
-    transport: Literal["tcp"] = "tcp"
+    transport: Literal["tcp", "shm"] = "tcp"
     security: Literal["authenticated", "encrypted"] = "authenticated"
     pools: Pools = Pools()
     router: RouterSpec = RouterSpec()
@@ -74,7 +79,7 @@ def load(file: Path | None, flags: dict[str, Any]) -> DeploymentSpec:
     try:
         return DeploymentSpec.model_validate(document)
     except ValidationError as error:
-        lines = [f"{'.'.join(str(part) for part in e['loc']) or 'file'}: {e['msg']}" for e in error.errors()]
+        lines = [f"`{'.'.join(map(str, each['loc'])) or 'the file'}` {wrong_value(each)}" for each in error.errors()]
         raise UsageError(
             f"`{source or 'the command line'}` does not describe a deployment", detail="\n".join(lines)
         ) from error

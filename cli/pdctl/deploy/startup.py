@@ -5,9 +5,9 @@ from collections.abc import Coroutine
 from typing import Any
 
 from pdctl.deploy import canary, reference, units
-from pdctl.deploy.board import Board, StageFailed
+from pdctl.deploy.board import Board, OutOfTime, StageFailed
 from pdctl.deploy.control import Control
-from pdctl.deploy.keeper import UnitBroken
+from pdctl.deploy.keeper import NotReadyInTime, UnitBroken
 from pdctl.deploy.reference import Known
 from pdctl.deploy.state import ROLES, CanaryStatus, Record, Role, StateDir
 
@@ -67,6 +67,8 @@ async def _ready(board: Board, record: Record, role: Role) -> None:
     async with board.stage(role, f"{role} to {doing}"):
         try:
             await board.keepers[role].become_ready(board.left_s)
+        except NotReadyInTime as late:
+            raise OutOfTime(str(late)) from late
         except UnitBroken as broken:
             raise StageFailed(str(broken)) from broken
 
@@ -85,7 +87,8 @@ async def _canary(board: Board, record: Record, control: Control, known: Known) 
         asked.cancel()
     board.canary(last)
     if not last.passed:
-        raise StageFailed(last.reason or "no reason given")
+        late = not last.wrong and within_s < CANARY_WITHIN_S and last.seconds >= within_s - 0.5
+        raise (OutOfTime if late else StageFailed)(last.reason or "no reason given")
     return last
 
 

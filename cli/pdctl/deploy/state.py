@@ -16,7 +16,7 @@ import os
 import secrets
 import shutil
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -25,7 +25,9 @@ from pdctl.deploy.restart import RestartPolicy
 
 Role = Literal["prefill", "decode", "router"]
 ROLES: tuple[Role, ...] = ("prefill", "decode", "router")
-UnitState = Literal["starting", "ready", "backing-off", "failed", "stopped"]
+LOOPBACK = "127.0.0.1"
+"""Where the engines of one host listen, for each other alone."""
+UnitState = Literal["starting", "ready", "not-answering", "backing-off", "failed", "stopped"]
 Phase = Literal["starting", "ready", "degraded", "failed", "stopping", "stopped"]
 
 
@@ -44,6 +46,14 @@ class UnitRecord(_Document):
     url: str
 
 
+class Listener(NamedTuple):
+    """Where one process is to listen."""
+
+    role: Role
+    host: str
+    port: int
+
+
 class Record(_Document):
     """What was deployed, resolved: no default is left open, so that a restart gives the same thing."""
 
@@ -59,22 +69,36 @@ class Record(_Document):
     host: str
     port: int
     kv_port: int
+    transport: Literal["tcp", "shm"] = "tcp"
     units: list[UnitRecord]
     chunk_tokens: int
     block_tokens: int
     restart: RestartPolicy
     timeout_s: float
+    request_deadline_s: float = 30.0
 
     def unit(self, role: Role) -> UnitRecord:
         return next(unit for unit in self.units if unit.role == role)
 
     @property
+    def listeners(self) -> list[Listener]:
+        """The router first: its port is the one that people choose."""
+        router, *engines = sorted(self.units, key=lambda unit: unit.role != "router")
+        own = [Listener(unit.role, *_address(unit.url)) for unit in engines]
+        return [Listener(router.role, self.host, self.port), *own, Listener("decode", LOOPBACK, self.kv_port)]
+
+    @property
     def ports(self) -> set[int]:
-        return {self.port, self.kv_port, *(int(unit.url.rpartition(":")[2]) for unit in self.units)}
+        return {listener.port for listener in self.listeners}
 
     @property
     def endpoint(self) -> str:
         return self.unit("router").url
+
+
+def _address(url: str) -> tuple[str, int]:
+    host, _, port = url.removeprefix("http://").rpartition(":")
+    return host.strip("[]"), int(port)
 
 
 class StageStatus(_Document):
@@ -111,6 +135,8 @@ class CanaryStatus(_Document):
 
 
 class Status(_Document):
+    """out_of_time: the start failed only because its time was over."""
+
     schema_: Literal["pdctl.supervisor/1"] = Field(default="pdctl.supervisor/1", alias="schema")
     supervisor: ProcessId | None = None
     phase: Phase = "starting"
@@ -119,6 +145,7 @@ class Status(_Document):
     stages: list[StageStatus] = []
     units: dict[Role, UnitStatus] = {}
     canary: CanaryStatus | None = None
+    out_of_time: bool = False
 
 
 class StateUnreadable(Exception):

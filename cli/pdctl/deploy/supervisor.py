@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from pdctl.deploy import logs, units
-from pdctl.deploy.board import Board, StageFailed
+from pdctl.deploy.board import Board, OutOfTime, StageFailed
 from pdctl.deploy.control import Control
 from pdctl.deploy.keeper import Keeper
 from pdctl.deploy.startup import start_up, together
@@ -25,7 +25,10 @@ from pdctl.deploy.watch import Watch
 from pdserve import filelock
 from pdserve.secret_file import SecretFile
 
-_ANSWER_WITHIN_S = 60.0
+_ASK_EVERY_S = 2.0
+# A health call that is not answered costs five seconds, so this is three or four of them. The answer does not depend on
+# what a unit computes. It is less than a request's usual deadline: a stream of a frozen decode can still be resumed.
+_ANSWER_WITHIN_S = 20.0
 
 
 class Supervisor:
@@ -48,6 +51,7 @@ class Supervisor:
         stop = asyncio.create_task(self._stop.wait())
         await asyncio.wait([work, stop], return_when=asyncio.FIRST_COMPLETED)
         failed = _failure(work) if work.done() else None
+        self._board.status.out_of_time = work.done() and isinstance(work.exception(), OutOfTime)
         stop.cancel()
         work.cancel()
         with suppress(asyncio.CancelledError, Exception):
@@ -75,6 +79,7 @@ class Supervisor:
             lambda: probe(url),
             self._record.restart,
             ready_within_s=self._record.timeout_s,
+            ask_every_s=_ASK_EVERY_S,
             answer_within_s=_ANSWER_WITHIN_S,
             on_change=self._watch.judge,
             on_ready=self._watch.recheck,
@@ -96,7 +101,7 @@ def _failure(work: "asyncio.Task[None]") -> str:
 
 
 async def _main(state: StateDir, record: Record) -> int:
-    control = Control(SecretFile(state.secret))
+    control = Control(SecretFile(state.secret), record.run)
     supervisor = Supervisor(state, record, control)
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGTERM, signal.SIGINT):

@@ -33,8 +33,11 @@ def command(state: StateDir, role: Role) -> list[str]:
 
 def environment(record: Record, role: Role | None = None) -> dict[str, str]:
     """What a unit inherits: UTF-8 whatever the locale, no model hub, one visible device, and the run's mark."""
+    from pdserve.transport.segment import COPY_ENVIRONMENT
+
     device = record.unit(role or "prefill").device
     return {
+        **(COPY_ENVIRONMENT if record.transport == "shm" and role == "prefill" else {}),
         **os.environ,
         "PYTHONUTF8": "1",
         "PYTHONUNBUFFERED": "1",
@@ -50,6 +53,7 @@ def _config(state: StateDir, record: Record, role: Role) -> dict[str, Any]:
     common = {
         "role": role,
         "name": unit.name,
+        "run": record.run,
         "listen": {"host": record.host if role == "router" else host.strip("[]"), "port": int(port)},
         "model": {
             "path": record.model,
@@ -66,6 +70,11 @@ def _config(state: StateDir, record: Record, role: Role) -> dict[str, Any]:
     if role == "prefill":
         return {**common, "chunk_tokens": record.chunk_tokens}
     if role == "decode":
-        return {**common, "kv_listen": {"port": record.kv_port}, "block_tokens": record.block_tokens}
+        return {
+            **common,
+            "kv_listen": {"port": record.kv_port, "transport": record.transport},
+            "block_tokens": record.block_tokens,
+        }
     pools: tuple[Role, ...] = ("prefill", "decode")
-    return {**common, **{pool: [{"name": record.unit(pool).name, "url": record.unit(pool).url}] for pool in pools}}
+    peers: dict[str, Any] = {pool: [{"name": record.unit(pool).name, "url": record.unit(pool).url}] for pool in pools}
+    return {**common, **peers, "request_deadline_s": record.request_deadline_s}

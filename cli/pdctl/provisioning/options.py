@@ -1,6 +1,7 @@
 """What the user asked of one run."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,10 @@ def default_forks() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """One run of one playbook. connect_timeout_s: of each SSH connection attempt, seconds."""
+    """One run of one playbook.
+
+    canary, serial: as of `batches`. connect_timeout_s: of each SSH connection attempt, seconds. variables: pdctl's own.
+    """
 
     inventory: Path
     playbook: Path
@@ -29,15 +33,19 @@ class Options:
     tags: tuple[str, ...] = ()
     skip_tags: tuple[str, ...] = ()
     extra_vars: tuple[str, ...] = ()
+    canary: int | None = None
+    serial: str | None = None
     forks: int = field(default_factory=default_forks)
     connect_timeout_s: int = 15
     become: bool = False
     become_password: str | None = field(default=None, repr=False)
+    command: str = "provision"
+    variables: Mapping[str, Any] = field(default_factory=dict)
 
     def for_record(self) -> dict[str, Any]:
         """Without secrets: a value given by `-e` may be one, so only its name is kept."""
         return {
-            "inventory": str(self.inventory),
+            "inventory": str(self.inventory.absolute()),
             "playbook": self.playbook.name,
             "check": self.check,
             "diff": self.diff,
@@ -45,9 +53,12 @@ class Options:
             "tags": list(self.tags),
             "skip_tags": list(self.skip_tags),
             "extra_vars": [shown(given) for given in self.extra_vars],
+            "canary": self.canary,
+            "serial": self.serial,
             "forks": self.forks,
             "connect_timeout_s": self.connect_timeout_s,
             "become": self.become,
+            **{name: value for name, value in self.variables.items() if isinstance(value, str | bool)},
         }
 
 

@@ -15,6 +15,7 @@ class Status(StrEnum):
     """How a host ended.
 
     PARTLY: every task ran, and the node refused at least one setting. INCOMPLETE: its tasks did not all get their turn.
+    UNTOUCHED: none of them did.
     """
 
     OK = "ok"
@@ -23,19 +24,22 @@ class Status(StrEnum):
     FAILED = "failed"
     UNREACHABLE = "unreachable"
     INCOMPLETE = "incomplete"
+    UNTOUCHED = "untouched"
 
 
 @dataclass(slots=True)
 class Change:
     """One task that changed the host, or would (check mode).
 
-    target: the file on the node, where the module names one. diff: as Ansible's modules give it.
+    target: the file on the node, where the module names one. impact: of `Impact`, None where no role
+    declares it. diff: as Ansible's modules give it.
     """
 
     role: str
     task: str
     target: str | None = None
     diff: list[Mapping[str, Any]] = field(default_factory=list)
+    impact: str | None = None
 
 
 @dataclass(slots=True)
@@ -68,7 +72,7 @@ class HostResult:
         if self.problems:
             return Status.PARTLY
         if not self.finished:
-            return Status.INCOMPLETE
+            return Status.INCOMPLETE if self.tasks else Status.UNTOUCHED
         return Status.CHANGED if self.changes else Status.OK
 
 
@@ -84,8 +88,9 @@ class Step:
 class Fold:
     """The state of all hosts while events come in; `step` says what is worth showing."""
 
-    def __init__(self, hosts: Iterable[tuple[str, str]]) -> None:
-        """hosts: (name, address) of everything that the inventory and the limit select."""
+    def __init__(self, hosts: Iterable[tuple[str, str]], impacts: Mapping[str, str] | None = None) -> None:
+        """hosts: (name, address) of everything that the inventory and the limit select. impacts: by role."""
+        self._impacts = impacts or {}
         self.hosts = {name: HostResult(name, address) for name, address in hosts}
         self.current: dict[str, str] = {}
         self.errors: list[str] = []
@@ -127,7 +132,11 @@ class Fold:
             return None
         diff = result.get("diff") or []
         change = Change(
-            str(data.get("role", "")), _task(data), _target(result), diff if isinstance(diff, list) else [diff]
+            role=str(data.get("role", "")),
+            task=_task(data),
+            target=_target(result),
+            impact=self._impacts.get(str(data.get("role", ""))),
+            diff=diff if isinstance(diff, list) else [diff],
         )
         host.changes.append(change)
         return Step(host.name, Status.CHANGED, _where(data))
@@ -162,7 +171,7 @@ def exit_code(hosts: Iterable[HostResult], *, check: bool, interrupted: bool) ->
                 codes.append(ExitCode.INCOMPLETE if check else ExitCode.FAILED)
             case Status.PARTLY:
                 codes.append(ExitCode.PARTLY)
-            case Status.UNREACHABLE | Status.INCOMPLETE:
+            case Status.UNREACHABLE | Status.INCOMPLETE | Status.UNTOUCHED:
                 codes.append(ExitCode.PARTLY if host.changes and not check else ExitCode.INCOMPLETE)
             case _:
                 pass

@@ -1,8 +1,9 @@
 """The folder of one run, below `state_dir()/runs/<id>`: what was asked, each event, how each host ended.
 
-run.json        id, command, options, begin and end, exit code; `state: running` while it runs
+run.json        id, command, options, hosts, begin and end, hosts by status, exit code; `state: running` while it runs
 events.jsonl    Ansible's events, one a line
 hosts/NAME.json the result of one host
+backups/NAME.json what the node kept of its state before the run, without large files
 summary.json    the document that `-o json` prints
 inventory/      the inventory as it was, with the policy, group_vars and host_vars beside it (regular files only)
 ansible.log     what Ansible printed
@@ -13,6 +14,7 @@ import json
 import os
 import secrets
 import socket
+from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,16 +24,27 @@ from urllib.parse import quote
 from pdctl.paths import state_dir
 from pdctl.provisioning.inventory_copy import copy_regular
 
+BACKUPS = "backups"
 _BESIDE = ("policy.yml", "group_vars", "host_vars")
+
+
+def file_of(host: str) -> str:
+    """A name may hold a slash or a colon; no two names meet in one file."""
+    return f"{quote(host, safe='')}.json"
+
+
+def runs_dir() -> Path:
+    return state_dir() / "runs"
 
 
 class RunRecord:
     """Open it before the run; `close` writes how it ended. Everything is for the owner's eyes only (0700, 0600)."""
 
-    def __init__(self, command: str, options: Mapping[str, Any]) -> None:
+    def __init__(self, command: str, options: Mapping[str, Any], hosts: Mapping[str, str]) -> None:
+        """hosts: name -> address of all that the run is about."""
         now = datetime.now(UTC)
         self.id = f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
-        self.folder = state_dir() / "runs" / self.id
+        self.folder = runs_dir() / self.id
         (self.folder / "hosts").mkdir(parents=True, mode=0o700)
         self.folder.chmod(0o700)
         self.started = now
@@ -44,10 +57,11 @@ class RunRecord:
             "controller": socket.gethostname(),
             "user": _user(),
             "pid": os.getpid(),
+            "hosts": dict(hosts),
         }
         self._events = _private(self.folder / "events.jsonl")
         self._log = _private(self.folder / "ansible.log")
-        self._write_about("running", None)
+        self._write_about("running", None, {})
 
     def keep_inventory(self, source: Path) -> None:
         """Regular files only, bounded; `inventory/NOT-COPIED.txt` names what was left out and why."""
@@ -65,22 +79,29 @@ class RunRecord:
         if event.get("stdout"):
             self._log.write(str(event["stdout"]) + "\n")
 
+    def keep_backup(self, host: str, copy: Mapping[str, Any]) -> None:
+        """copy: what came before the run, then what it left, which is added; or that nothing changed, which replaces it."""
+        path = self.folder / BACKUPS / file_of(host)
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        former = json.loads(path.read_bytes()) if path.exists() and "unchanged" not in copy else {}
+        _write_json(path, {**former, **copy})
+
     def close(self, exit_code: int, hosts: Mapping[str, Mapping[str, Any]]) -> None:
         """hosts: name -> the host's part of the report."""
         self.ended = datetime.now(UTC)
         self._events.close()
         self._log.close()
         for name, result in hosts.items():
-            # A name may hold a slash or a colon; no two names meet in one file.
-            _write_json(self.folder / "hosts" / f"{quote(name, safe='')}.json", result)
-        self._write_about("ended", exit_code)
+            _write_json(self.folder / "hosts" / file_of(name), result)
+        self._write_about("ended", exit_code, Counter(str(result["status"]) for result in hosts.values()))
 
     def summary(self, document: Mapping[str, Any]) -> None:
         _write_json(self.folder / "summary.json", document)
 
-    def _write_about(self, state: str, exit_code: int | None) -> None:
+    def _write_about(self, state: str, exit_code: int | None, summary: Mapping[str, int]) -> None:
         times = {"started": _stamp(self.started), "ended": _stamp(self.ended) if self.ended else None}
-        _write_json(self.folder / "run.json", {**self._about, **times, "state": state, "exit_code": exit_code})
+        how = {"state": state, "exit_code": exit_code, "summary": dict(summary)}
+        _write_json(self.folder / "run.json", {**self._about, **times, **how})
 
 
 def _stamp(moment: datetime) -> str:

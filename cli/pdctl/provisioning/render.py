@@ -11,21 +11,22 @@ from pdctl.render.columns import columns
 
 
 def text(report: Report, *, diff: bool) -> str:
-    lines = list(_table(report.hosts, check=report.check))
+    lines = list(host_table(report.hosts, check=report.check))
     for host in report.hosts:
-        lines += _details(host, diff=diff)
-    lines += ["", _last_line(report)]
+        lines += host_details(host, diff=diff)
+    lines += ["", *([f"stopped: {report.stopped}"] if report.stopped else []), _last_line(report)]
     return "\n".join(lines)
 
 
-def _table(hosts: Iterable[HostResult], *, check: bool) -> Iterable[str]:
+def host_table(hosts: Iterable[HostResult], *, check: bool) -> Iterable[str]:
     would = "would change" if check else "changed"
     rows = [("host", "address", "status", would, "refused")]
     rows += [(h.name, h.address, h.status.value, str(len(h.changes)), str(len(h.problems))) for h in hosts]
     yield from columns(rows)
 
 
-def _details(host: HostResult, *, diff: bool) -> list[str]:
+def host_details(host: HostResult, *, diff: bool) -> list[str]:
+    """Empty where there is nothing to say."""
     lines: list[str] = []
     if host.unreachable is not None:
         lines += [f"unreachable: {host.unreachable}"]
@@ -35,8 +36,13 @@ def _details(host: HostResult, *, diff: bool) -> list[str]:
     lines += [f"note: {notice['role']}: {notice['key']}: {notice['message']}" for notice in host.notices]
     if diff:
         for change in host.changes:
-            lines += [f"change: {change.role} : {change.task}", *_diff(change)]
+            lines += [change_line(change), *_diff(change)]
     return ["", f"{host.name}:", *(f"  {line}" for line in lines)] if lines else []
+
+
+def change_line(change: Change) -> str:
+    impact = f" (impact: {change.impact})" if change.impact else ""
+    return f"change: {change.role} : {change.task}{impact}"
 
 
 def _problem(problem: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ import signal
 import sysconfig
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -39,11 +39,14 @@ class Ended:
     said: str
 
 
-def run_playbook(options: Options, on_event: EventHandler, *, passwords_in_inventory: bool) -> Ended:
-    """Run to the end. `on_event` gets each event as it comes.
+def run_playbook(
+    options: Options, run: str, hosts: Sequence[str] | None, on_event: EventHandler, *, passwords_in_inventory: bool
+) -> Ended:
+    """Run to the end. `on_event` gets each event as it comes. run: the id under which nodes keep their former state.
+    hosts: only these, of plain names; None: what the options select.
 
-    A first SIGINT, SIGTERM or SIGHUP ends ansible-playbook gently, a second one or `_GRACE_S` later by force. SSH masters and
-    worker processes of the run are gone when this returns.
+    A first SIGINT, SIGTERM or SIGHUP ends ansible-playbook before its next task, a second one or `_GRACE_S` later by force. SSH
+    masters and worker processes of the run are gone when this returns.
 
     Raises:
         UsageError: no ansible-playbook beside this interpreter, or `-e` that cannot be read.
@@ -62,20 +65,23 @@ def run_playbook(options: Options, on_event: EventHandler, *, passwords_in_inven
     with tempfile.TemporaryDirectory(prefix="pdctl-") as private, control_path_folder() as sockets, _Stop() as stop:
         folder = Path(private)
         _write_private(folder / "env" / "settings", {"pexpect_timeout": _POLL_S})
-        if options.extra_vars:
-            _write_private(folder / "env" / "extravars", _extra_vars(options.extra_vars))
+        variables = {**extra_variables(options.extra_vars), "backup_run": run, **options.variables}
+        _write_private(folder / "env" / "extravars", variables)
+        if hosts is not None:
+            # A file, since thousands of names do not fit into an argument.
+            (folder / "hosts").write_text("".join(f"{name}\n" for name in hosts), encoding="utf-8")
         config = RunnerConfig(
             private_data_dir=private,
             # Relative paths in an inventory mean the user's folder, as with ansible-playbook.
             project_dir=str(Path.cwd()),
             playbook=str(options.playbook),
             inventory=str(options.inventory.absolute()),
-            limit=options.limit,
+            limit=options.limit if hosts is None else f"@{folder / 'hosts'}",
             tags=",".join(options.tags) or None,
             skip_tags=",".join(options.skip_tags) or None,
             forks=options.forks,
             cmdline=_flags(options),
-            envvars=_environment(sockets, passwords_in_inventory),
+            envvars=_environment(sockets, folder / "tmp", passwords_in_inventory),
             passwords={_BECOME_PROMPT: options.become_password} if options.become_password is not None else None,
             quiet=True,
             suppress_output_file=True,
@@ -85,15 +91,20 @@ def run_playbook(options: Options, on_event: EventHandler, *, passwords_in_inven
         try:
             runner.run()
         finally:
-            _kill_descendants()
+            _kill([*stop.descendants, *psutil.Process().children(recursive=True)])
         return Ended(int(runner.rc or 0), stop.asked, "\n".join(said))
 
 
 class _Stop:
-    """Turns signals into an orderly end. Only the main thread may use it."""
+    """Turns signals into an orderly end. Only the main thread may use it.
+
+    ansible-playbook gets SIGTERM, whatever came here: it answers SIGINT with a KeyboardInterrupt, which Python drops when a
+    fork is just under way, and then the run would go on to its end.
+    """
 
     def __init__(self) -> None:
         self.asked = False
+        self.descendants: list[psutil.Process] = []
         self._force_at = float("inf")
         self._previous: dict[int, Any] = {}
 
@@ -110,7 +121,7 @@ class _Stop:
         """Whether ansible-runner must kill its child now. Workers have sessions of their own, so they go first."""
         if time.monotonic() < self._force_at:
             return False
-        _kill_descendants()
+        _kill(psutil.Process().children(recursive=True))
         return True
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
@@ -119,23 +130,28 @@ class _Stop:
             return
         self.asked = True
         self._force_at = time.monotonic() + _GRACE_S
+        # Remembered, because the workers are nobody's children once ansible-playbook is gone.
+        self.descendants = psutil.Process().children(recursive=True)
         for child in psutil.Process().children():
             with contextlib.suppress(psutil.Error):
-                child.send_signal(signal.SIGINT)
+                child.terminate()
 
 
-def _kill_descendants() -> None:
-    for child in psutil.Process().children(recursive=True):
+def _kill(processes: Iterable[psutil.Process]) -> None:
+    for process in processes:
+        # psutil compares the start time too: a number that was given to another process is left alone.
         with contextlib.suppress(psutil.Error):
-            child.kill()
+            process.kill()
 
 
-def _environment(sockets: Path, passwords_in_inventory: bool) -> dict[str, str]:
+def _environment(sockets: Path, temporary: Path, passwords_in_inventory: bool) -> dict[str, str]:
     scripts = _scripts_folder()
     environment = ansible_environment()
     environment |= {
         "PATH": os.pathsep.join([str(scripts), environment.get("PATH", os.defpath)]),
         "ANSIBLE_SSH_CONTROL_PATH_DIR": str(sockets),
+        # Ours to remove: an ansible-playbook that is ended leaves its own behind.
+        "ANSIBLE_LOCAL_TEMP": str(temporary),
         # ansible-runner switches host key checking off unless it is told.
         "ANSIBLE_HOST_KEY_CHECKING": environment.get("ANSIBLE_HOST_KEY_CHECKING", "True"),
         "ANSIBLE_DEPRECATION_WARNINGS": "0",
@@ -153,7 +169,7 @@ def _scripts_folder() -> Path:
     if not (scripts / "ansible-playbook").exists():
         raise UsageError(
             f"no `ansible-playbook` in {scripts}, beside this Python",
-            hint="install pdctl with its dependencies: `pip install pdctl` in this environment",
+            hint="install pdctl again in this environment, with its dependencies: ansible-core brings that program",
         )
     return scripts
 
@@ -171,7 +187,7 @@ def _flags(options: Options) -> str:
     return shlex.join(flags)
 
 
-def _extra_vars(given: tuple[str, ...]) -> dict[str, Any]:
+def extra_variables(given: tuple[str, ...]) -> dict[str, Any]:
     """One mapping from `key=value ...`, JSON, YAML and `@file`; later ones win. It never goes into argv."""
     import yaml
     from ansible.errors import AnsibleError

@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 
-from pdctl.reach.outcome import MAX_OUTPUT_BYTES, Outcome, Reached, Unreached
+from pdctl.reach.outcome import LATE, MAX_OUTPUT_BYTES, Outcome, Reached, Unreached
 
 
 def run_local(node: str, script: str, deadline_s: float) -> Outcome:
@@ -20,7 +20,7 @@ def run_local(node: str, script: str, deadline_s: float) -> Outcome:
         except subprocess.TimeoutExpired:
             os.killpg(child.pid, signal.SIGKILL)
             output, _ = child.communicate()
-            return Unreached(node, f"the collector did not end within {deadline_s:g} s", _text(output))
+            return Unreached(node, f"the collector did not end within {deadline_s:g} s", _text(output), LATE)
     if child.returncode:
         return Unreached(node, f"`sh` ended with status {child.returncode}", _text(output))
     return Reached(node, _text(output))

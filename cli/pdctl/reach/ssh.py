@@ -7,7 +7,7 @@ import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from pdctl.reach.outcome import MAX_OUTPUT_BYTES, Outcome, Reached, Unreached
+from pdctl.reach.outcome import LATE, MAX_OUTPUT_BYTES, Outcome, Reached, Unreached
 from pdctl.reach.ssh_auth import strategy
 from pdctl.reach.ssh_target import SshTarget
 
@@ -15,6 +15,14 @@ if TYPE_CHECKING:
     from paramiko import Channel, SSHClient, SSHException
 
 _CHUNK = 1 << 16
+
+_RENEWED = "if the node was installed anew: `ssh-keygen -R '{}'`, then connect once with ssh and compare the new key"
+_FIRST = "connect once with `ssh -p {} {}` and compare the key's fingerprint with the node's own"
+_KEYS = "name the key with ansible_ssh_private_key_file, or load it with ssh-add; see ansible_user"
+_DOWN = "see whether the node is up, and whether sshd listens there and no firewall is in between"
+_NAME = "give the host an address with ansible_host"
+_NOT_SSH = "see whether it is sshd that listens there (ansible_port)"
+_BABBLES = "see what a plain `ssh` to it prints: its shell's start-up files must be silent and sh must be there"
 
 
 def run_ssh(node: str, target: SshTarget, script: str, *, connect_s: float, deadline_s: float) -> Outcome:
@@ -35,21 +43,25 @@ def run_ssh(node: str, target: SshTarget, script: str, *, connect_s: float, dead
             stack.callback(channel.close)
             status = _exec(channel, script, received, end)
     except paramiko.BadHostKeyException as error:
-        return Unreached(node, f"{where}: its host key is not the known one ({error.key.get_name()}); not connected")
+        reason = f"{where}: its host key is not the known one ({error.key.get_name()}); not connected"
+        return Unreached(node, reason, hint=_RENEWED.format(_known_as(target)))
     except paramiko.AuthenticationException as error:
-        return Unreached(node, f"authentication failed {_line(error)}")
+        return Unreached(node, f"authentication failed {_line(error)}", hint=_KEYS)
     except _Late:
-        return Unreached(node, f"the collector did not end within {deadline_s:g} s", _text(received))
+        return Unreached(node, f"the collector did not end within {deadline_s:g} s", _text(received), LATE)
     except _TooMuch:
-        return Unreached(node, f"printed more than {MAX_OUTPUT_BYTES} bytes", "")
+        return Unreached(node, f"printed more than {MAX_OUTPUT_BYTES} bytes", hint=_BABBLES)
     except TimeoutError:
-        return Unreached(node, f"{where}: no answer within {connect_s:g} s", _text(received))
+        return Unreached(node, f"{where}: no answer within {connect_s:g} s", _text(received), _DOWN)
     except paramiko.SSHException as error:
-        return Unreached(node, f"{where}: {_unspoken(error, connect_s)}", _text(received))
+        reason = _unspoken(error, connect_s)
+        hint = _FIRST.format(target.port, target.host) if "known_hosts" in reason else _NOT_SSH
+        return Unreached(node, f"{where}: {reason}", _text(received), hint)
     except OSError as error:
-        return Unreached(node, f"{where}: {(error.strerror or _line(error)).lower()}", _text(received))
+        hint = _NAME if isinstance(error, socket.gaierror) else _DOWN
+        return Unreached(node, f"{where}: {(error.strerror or _line(error)).lower()}", _text(received), hint)
     if status != 0 and not received:
-        return Unreached(node, f"`sh` ended with status {status} and printed nothing")
+        return Unreached(node, f"`sh` ended with status {status} and printed nothing", hint=_BABBLES)
     return Reached(node, _text(received))
 
 
@@ -145,6 +157,11 @@ def _unspoken(error: "SSHException", connect_s: float) -> str:
     if said == "No existing session":
         return f"no SSH key exchange within {connect_s + 1.0:g} s"
     return said
+
+
+def _known_as(target: SshTarget) -> str:
+    """The host as known_hosts calls it."""
+    return target.host if target.port == 22 else f"[{target.host}]:{target.port}"
 
 
 def _line(error: Exception) -> str:

@@ -6,3 +6,13 @@ from enum import StrEnum
 class Format(StrEnum):
     TABLE = "table"
     JSON = "json"
+
+
+class ReportFormat(StrEnum):
+    """Of the doctor, whose report machines of several kinds read."""
+
+    TABLE = "table"
+    JSON = "json"
+    JUNIT = "junit"
+    NAGIOS = "nagios"
+    PROM = "prom"

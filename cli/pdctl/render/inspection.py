@@ -10,6 +10,9 @@ from pdctl.render.columns import columns
 from pdwire import Abort, FirstToken, Hello, LayerFrame
 from pdwire.inspect import Examined, Inspection, Told
 
+MOST_FAULTS = 50
+"""Of the frames of one request that are shown."""
+
 _TRANSFERS = ("ended", "request", "prompt", "layers", "frames", "again", "KV bytes", "seconds", "GB/s", "outcome")
 
 
@@ -38,8 +41,10 @@ def _words(one: Examined) -> str:
             return one.request.hex() if any(one.request) else ""
 
 
-def summary(inspection: Inspection, faults: int) -> str:
+def summary(inspection: Inspection, faults: int, hidden: int = 0) -> str:
+    """hidden: of the faults of frames, how many were not shown."""
     lines = [_request(told) for told in inspection.requests.values()]
+    lines += [f"{hidden} faults are not shown: at most {MOST_FAULTS} of one request are"] if hidden else []
     lines += [f"FAULT {fault}" for fault in inspection.faults]
     total = faults + len(inspection.faults)
     verdict = "every frame verified, every shape as agreed" if not total else f"{total} fault{'s' if total > 1 else ''}"

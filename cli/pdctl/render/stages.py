@@ -4,6 +4,7 @@ import os
 from typing import TextIO
 
 _SPEAK_EVERY_S = 10.0
+_USUAL_WIDTH = 80
 
 
 class StageLines:
@@ -16,7 +17,7 @@ class StageLines:
         """Call it as often as you like while a stage lasts."""
         text = f"  {name:<10} {seconds:6.1f} s  waiting for {waits_for} (at most {limit_s:.0f} s)"
         if self._live:
-            self._stream.write(f"\r\x1b[2K{text}")
+            self._stream.write(f"\r\x1b[2K{self._cut(text)}")
             self._stream.flush()
         elif seconds - self._spoke.get(name, 0.0) >= _SPEAK_EVERY_S:
             self._spoke[name] = seconds
@@ -30,6 +31,15 @@ class StageLines:
 
     def say(self, text: str) -> None:
         self._line(text)
+
+    def _cut(self, text: str) -> str:
+        """What fits in one row: a live line that wraps cannot be written over."""
+        try:
+            width = os.get_terminal_size(self._stream.fileno()).columns
+        except (OSError, ValueError):
+            width = 0
+        width = width or _USUAL_WIDTH
+        return text if len(text) < width else text[: max(width - 4, 0)] + "..."
 
     def _line(self, text: str) -> None:
         self._stream.write(("\r\x1b[2K" if self._live else "") + text + "\n")

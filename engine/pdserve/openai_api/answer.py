@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pdserve.openai_api.errors import ApiError
+from pdserve.openai_api.parameters import TIMEOUT_HEADER
 from pdserve.openai_api.shapes import Shape, Usage
 from pdserve.router.generation import Generation, GenerationFailed
 from pdserve.text.answer_text import AnswerText
@@ -102,7 +103,9 @@ class Answer:
 
 
 def api_error(failure: GenerationFailed) -> ApiError:
-    return ApiError(failure.status, str(failure), code=failure.code)
+    longer = f"; to wait longer, send `timeout_s` (seconds) in the body or the header `{TIMEOUT_HEADER}`"
+    hint = longer if failure.code == "deadline" else ""
+    return ApiError(failure.status, f"{failure}{hint}", code=failure.code)
 
 
 def _sse(event: dict[str, Any]) -> bytes:

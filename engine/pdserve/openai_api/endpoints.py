@@ -19,7 +19,7 @@ from pdserve.logs import log
 from pdserve.metrics import RouterMetrics
 from pdserve.openai_api.answer import Answer
 from pdserve.openai_api.errors import ApiError, invalid
-from pdserve.openai_api.parameters import ChatParameters, CompletionParameters, Parameters, parse
+from pdserve.openai_api.parameters import TIMEOUT_HEADER, ChatParameters, CompletionParameters, Parameters, parse
 from pdserve.openai_api.shapes import ChatShape, CompletionShape, Shape
 from pdserve.router.gate import Gate
 from pdserve.router.generation import Ask, Fleet, Generation
@@ -27,7 +27,6 @@ from pdserve.sampling import Sampling
 from pdserve.text.answer_text import AnswerText
 from pdserve.text.tokenizer import ChatTemplateError, Tokenizer
 
-TIMEOUT_HEADER = "x-pdctl-timeout-s"
 Kind = TypeVar("Kind", bound=Parameters)
 Maker: TypeAlias = Callable[[Request], Awaitable[tuple[Answer, Parameters]]]
 # What keeps proxies from gathering a stream into one answer.

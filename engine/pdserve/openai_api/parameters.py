@@ -36,6 +36,9 @@ _NEUTRAL: dict[str, tuple[Any, ...]] = {
 # Labels of the caller's own, which no answer depends on.
 _LABELS = ("user", "metadata", "safety_identifier", "prompt_cache_key", "service_tier")
 
+TIMEOUT_HEADER = "x-pdctl-timeout-s"
+"""The same as the parameter `timeout_s`, for clients that cannot send parameters of their own."""
+
 TokenId = Annotated[int, Field(ge=0)]
 MAX_STOPS = 16
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import aclosing
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from pdserve.calls import AbortCall, GenerateCall, PrefillAnswer, PrefillCall, PrefillFigures, ReserveCall, Ticket
 from pdserve.router.peers import PeerError, Peers, StreamEnd, StreamEvent
@@ -26,7 +26,9 @@ _SECOND_OPINION_SECONDS = 0.5
 _PROBE_SHARE = 1 / 6
 _PROBE_AT_LEAST_SECONDS = 1.0
 
-# The code of a prefill that holds its connections and says nothing.
+# How often a request looks whether its decode is still heard.
+_LOOK_EVERY_SECONDS = 0.5
+# The code of a peer that holds its connections and says nothing.
 SILENT = "silent"
 
 
@@ -90,9 +92,9 @@ class Attempt:
         Raises AttemptFailed.
         """
         with self.decode.working():
-            ticket = await self._reserve(expires)
+            ticket = await self._unless_silent(self._reserve(expires))
             self.reserved()
-            legs = [asyncio.create_task(self._generate())]
+            legs = [asyncio.create_task(self._generate()), asyncio.create_task(self._watch_decode())]
             if self.prefill is not None:
                 legs.append(asyncio.create_task(self._prefill(self.prefill, ticket, expires)))
             ended = False
@@ -109,8 +111,8 @@ class Attempt:
                 await asyncio.shield(ending)
 
     async def _end(self, legs: list[asyncio.Task[None]], *, told: bool) -> None:
-        if told and self.transfer is None and len(legs) > 1:
-            await asyncio.wait(legs[1:], timeout=_SECOND_OPINION_SECONDS)  # its figures are on their way
+        if told and self.transfer is None and self.prefill is not None:
+            await asyncio.wait(legs[-1:], timeout=_SECOND_OPINION_SECONDS)  # its figures are on their way
             self._collect()
         for leg in legs:
             leg.cancel()
@@ -138,6 +140,28 @@ class Attempt:
         except PeerError as error:
             raise AttemptFailed(_blame_decode(error), error) from None
 
+    async def _unless_silent(self, reserving: Coroutine[Any, Any, Ticket]) -> Ticket:
+        """Raises AttemptFailed as soon as decode is known to be frozen, or as `reserving` does."""
+        reserve, watch = asyncio.create_task(reserving), asyncio.create_task(self._watch_decode())
+        try:
+            await asyncio.wait({reserve, watch}, return_when=asyncio.FIRST_COMPLETED)
+            if reserve.done():
+                return reserve.result()
+        finally:
+            reserve.cancel()
+            watch.cancel()
+            await asyncio.gather(reserve, watch, return_exceptions=True)
+        raise AttemptFailed(Blame.DECODE, self._silence())
+
+    async def _watch_decode(self) -> None:
+        """Ends with the news that decode is frozen. The router's heartbeat finds out (router.heartbeat)."""
+        while not self.decode.silent:
+            await asyncio.sleep(_LOOK_EVERY_SECONDS)
+        self._news.put_nowait(_DecodeFailed(self._silence()))
+
+    def _silence(self) -> PeerError:
+        return PeerError(SILENT, self.decode.last_error or f"{self.decode.url}: says nothing")
+
     async def _generate(self) -> None:
         call = GenerateCall(
             request_id=self._id,
@@ -148,6 +172,7 @@ class Attempt:
         try:
             async with aclosing(self.peers.generate(self.decode.url, call)) as events:
                 async for event in events:
+                    self.decode.heard()
                     self._news.put_nowait(event)
         except PeerError as error:
             self._news.put_nowait(_DecodeFailed(error))

@@ -57,6 +57,10 @@ class Fleet:
     eos_ids: frozenset[int]
     live: set[Generation] = field(default_factory=set)
 
+    @property
+    def members(self) -> list[PoolMember]:
+        return [*self.prefill.members, *self.decode.members]
+
     def stop(self) -> None:
         """The router ends: every generation under way fails with `shutting_down`, now."""
         for generation in self.live:
@@ -141,9 +145,7 @@ class Generation:
         if ask.only is not None:
             prefill, decode = ask.only
         else:
-            chosen = fleet.decode.pick()
-            assert chosen is not None  # a pool has at least one peer
-            decode, prefill = chosen, await self._choose_prefill()  # type: ignore[assignment]
+            decode, prefill = await self._choose_decode(), await self._choose_prefill()  # type: ignore[assignment]
         figures = self.figures
         figures.path = "recompute" if prefill is None else "split"
         figures.prefill = None if prefill is None else prefill.name
@@ -157,6 +159,17 @@ class Generation:
             sampling=ask.sampling,
             reserved=self._count,
         )
+
+    async def _choose_decode(self) -> PoolMember:
+        """Waits while every peer of the pool is frozen: it wakes, or is started again. Raises GenerationFailed."""
+        while (chosen := self._fleet.decode.pick()) is not None and chosen.silent:
+            self._check_not_stopped()
+            if time.monotonic() + _RETRY_SECONDS > self._expires:
+                message = f"no token for {self._ask.patience_s:g} s: no decode answers; {chosen.last_error}"
+                raise GenerationFailed(504, "deadline", message)
+            await asyncio.sleep(_RETRY_SECONDS)
+        assert chosen is not None  # a pool has at least one peer
+        return chosen
 
     async def _choose_prefill(self) -> PoolMember | None:
         """None: recompute. A prefill that has come back is better, once: one that keeps dying would take all the time."""
@@ -223,7 +236,7 @@ class Generation:
                 decode=attempt.decode.name,
                 tokens_so_far=len(self._answer),
             )
-        if failure.code not in ("unreachable", "not_ready"):
+        if failure.code not in ("unreachable", "not_ready", SILENT):
             self._answered_failures += 1
         only = self._ask.only is not None
         busy = failure.code == "busy" and failure.blame is Blame.DECODE and len(self._fleet.decode.members) == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pdserve.config import Peer
 
@@ -18,13 +18,14 @@ _SILENT_SECONDS = 10.0
 
 @dataclass(eq=False)
 class PoolMember:
-    """in_flight: this router's requests in work there. cool_until, silent_until: `time.monotonic()` seconds."""
+    """in_flight: this router's requests in work there. cool_until, silent_until, heard_at: `time.monotonic()` seconds."""
 
     name: str
     url: str
     in_flight: int = 0
     cool_until: float = 0.0
     silent_until: float = 0.0
+    heard_at: float = field(default_factory=time.monotonic)
     last_error: str | None = None
 
     @property
@@ -34,6 +35,16 @@ class PoolMember:
     @property
     def silent(self) -> bool:
         return self.silent_until > time.monotonic()
+
+    @property
+    def unheard_s(self) -> float:
+        """Seconds since its last sign of life."""
+        return time.monotonic() - self.heard_at
+
+    def heard(self) -> None:
+        """It answered something, or sent a token."""
+        self.heard_at = time.monotonic()
+        self.silent_until = 0.0
 
     def fell_silent(self, reason: str) -> None:
         self.silent_until = time.monotonic() + _SILENT_SECONDS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -11,18 +12,32 @@ from pdserve.architecture import read_architecture
 from pdserve.config import RouterConfig
 from pdserve.control_auth import ControlAuth
 from pdserve.errors import EngineError
-from pdserve.http_json import ControlGate, answer_engine_error
+from pdserve.http_json import ControlGate, answer_engine_error, whose
 from pdserve.http_server import Lifecycle, bind, serve
 from pdserve.logs import log
 from pdserve.metrics import CONTENT_TYPE, RouterMetrics
 from pdserve.openai_api.endpoints import OpenAiApi
+from pdserve.openai_api.errors import ApiError
 from pdserve.router.control import Control
 from pdserve.router.gate import Gate
 from pdserve.router.generation import Fleet
+from pdserve.router.heartbeat import watch
 from pdserve.router.peers import Peers
 from pdserve.router.pool import Pool
 from pdserve.secret_file import SecretFile
 from pdserve.text.tokenizer import Tokenizer
+
+
+def _answer_http_error(request: Request, error: Exception) -> Response:
+    """No such path, no such method: in the shape that clients read."""
+    assert isinstance(error, HTTPException)
+    message = f"{request.method} {request.url.path}: {error.detail}"
+    return JSONResponse(ApiError(error.status_code, message, code="not_found").body(), error.status_code)
+
+
+def _answer_crash(_: Request, error: Exception) -> Response:
+    """A fault of ours, which the log has in full."""
+    return JSONResponse(ApiError(500, "internal error", code="internal_error").body(), 500)
 
 
 class RouterServer:
@@ -65,14 +80,19 @@ class RouterServer:
                 Route("/internal/close", guard(control.close), methods=["POST"]),
                 Route("/internal/canary", guard(control.canary), methods=["POST"]),
             ],
-            exception_handlers={EngineError: answer_engine_error},
+            exception_handlers={
+                EngineError: answer_engine_error,
+                HTTPException: _answer_http_error,
+                Exception: _answer_crash,
+            },
         )
 
     def run(self) -> int:
         """Blocks until told to stop; returns the exit code. Raises OSError when the port is taken."""
         bound = bind(self._config.listen)
         log("ready", role="router", name=self._config.name, url=self._config.listen.url)
-        return serve(self.app, bound, Lifecycle(self._begin_drain, self._busy, self._config.drain_s, self._fleet.stop))
+        lifecycle = Lifecycle(self._begin_drain, self._busy, self._config.drain_s, self._fleet.stop)
+        return serve(self.app, bound, lifecycle, beside=lambda: watch(self._fleet.members, self._peers))
 
     def _begin_drain(self) -> None:
         self._api.draining = True
@@ -82,7 +102,7 @@ class RouterServer:
 
     async def _health(self, _: Request) -> Response:
         state = {"status": "draining"} if self._api.draining else self._gate.state()
-        return JSONResponse(state, status_code=200 if state["status"] == "open" else 503)
+        return JSONResponse(state | whose(self._config.run), status_code=200 if state["status"] == "open" else 503)
 
     async def _text_metrics(self, _: Request) -> Response:
         return Response(self._metrics.text(), media_type=CONTENT_TYPE)

@@ -15,7 +15,7 @@ _CONTEXT_TOKENS = 4
 
 class Detokenizer:
     """decode: a token list to text. prompt: what the tokens follow. The texts that `push` and `finish` return, joined,
-    are the text of all tokens.
+    are the text of all tokens, without a character that the last of them left unfinished.
     """
 
     def __init__(self, decode: Callable[[Sequence[int]], str], prompt: Sequence[int] = ()) -> None:
@@ -43,8 +43,8 @@ class Detokenizer:
         self._given = len(self._decode(self._window))
 
     def finish(self) -> str:
-        """What was held back: the start of a character that never came."""
-        text = self._decode(self._window)
+        """What was held back, but for the start of a character whose rest never came: half of one is no text."""
+        text = self._decode(self._window).removesuffix(REPLACEMENT)
         new = text[self._given :]
-        self._given = len(text)
+        self._given = max(self._given, len(text))
         return new

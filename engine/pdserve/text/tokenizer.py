@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pdserve.text.special_tokens import SpecialTokens
+
 
 class ChatTemplateError(Exception):
     """The model has no chat template, or its template refuses these messages. The message is the template's own."""
@@ -25,6 +27,7 @@ class Tokenizer:
         if fast is None:
             raise ValueError(f"{directory}: no tokenizer.json, and none can be made of what is there")
         self._fast: Any = fast
+        self._specials = SpecialTokens(fast)
 
     def encode(self, text: str) -> list[int]:
         """With the special tokens the model wants around a plain text."""
@@ -32,18 +35,20 @@ class Tokenizer:
         return ids
 
     def encode_chat(self, messages: Sequence[Mapping[str, Any]]) -> list[int]:
-        """The conversation through the chat template, ending where the assistant begins. Raises ChatTemplateError."""
+        """The conversation through the chat template, ending where the assistant begins. Raises ChatTemplateError.
+
+        What looks like a special token in a message stays text.
+        """
         from jinja2 import TemplateError
 
         if not self._tokenizer.chat_template:
             raise ChatTemplateError("this model has no chat template; use /v1/completions")
+        quoted = self._specials.quote(messages)
         try:
-            text = self._tokenizer.apply_chat_template(list(messages), add_generation_prompt=True, tokenize=False)
+            text = self._tokenizer.apply_chat_template(quoted.messages, add_generation_prompt=True, tokenize=False)
         except TemplateError as error:
             raise ChatTemplateError(f"the model's chat template refuses the messages: {error}") from None
-        # The template writes the special tokens itself.
-        ids: list[int] = self._fast.encode(text, add_special_tokens=False).ids
-        return ids
+        return self._specials.encode(text, quoted.mark)
 
     def decode(self, ids: Sequence[int]) -> str:
         """Without special tokens; bytes that are no character become U+FFFD."""

@@ -12,7 +12,8 @@ How it is meant to work, for one request on one pair:
                                           →  COMPLETE, or ABORT with the reason
 
 The sink is called from the transport's own threads, never concurrently for one request, possibly concurrently for
-different requests. It must not block beyond a lock: a slow sink stalls its connection. A transport never calls the
+different requests. It must not block beyond a lock, and `place` for room to stage a frame, two seconds at most: a slow
+sink stalls its connection. A transport never calls the
 sink for bytes that have not verified, apart from `place`, whose views are scratch until `landed`.
 
 Memory that `place` gave away is written to until `landed` for that frame or `aborted` for that request is called; only

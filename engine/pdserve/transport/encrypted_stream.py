@@ -47,6 +47,8 @@ class EncryptedStream(Stream):
         self.peer = below.peer
         self.guard = None
         self._below = below
+        self._tick_s = below._tick_s
+        self._idled = time.monotonic()
         self._out = _Direction(send_key)
         self._in = _Direction(receive_key)
         self._sealed = memoryview(bytearray(_LENGTH.size + RECORD_BYTES + TAG_BYTES))
@@ -79,8 +81,7 @@ class EncryptedStream(Stream):
                 filled = self._fill(view, deadline, what, idle)
                 show(view[:filled])
                 view = view[filled:]
-                if time.monotonic() > deadline:
-                    raise PeerGone(f"too slow {what}")
+                self._keep_time(deadline, what, idle if view.nbytes else None)
 
     def _fill(self, view: memoryview, deadline: float, what: str, idle: Callable[[], None]) -> int:
         if not self._left:

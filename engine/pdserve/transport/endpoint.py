@@ -9,6 +9,7 @@ a peer that does not read.
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -118,6 +119,8 @@ class Endpoint:
         Raises Late, LocalProtocolError or PeerGone. deadline: for the first byte; the frame then has frame_s.
         """
         size = sealed.length if isinstance(sealed.frame, LayerFrame) else 0
+        if self.connection.credit - self._reserved < size:
+            self._flush()  # what decode has not seen yet, it gives no credit for
         self._reserve_credit(size, deadline, unless)
         if not self._writing.acquire(timeout=max(0.0, deadline - time.monotonic())):
             self._return_credit(size)
@@ -141,7 +144,8 @@ class Endpoint:
             raise
         finally:
             self._writing.release()
-        self._flush()
+        if self._queue:
+            self._flush()
 
     def _reserve_credit(self, size: int, deadline: float, unless: Callable[[], None]) -> None:
         """So that threads that wait for their turn to write do not all count on the same credit."""
@@ -179,7 +183,7 @@ class Endpoint:
 
     def _flush(self) -> None:
         """Writes the queue as far as the socket takes it. A writer that is just busy does it when it is done."""
-        while self._queue and self._writing.acquire(blocking=False):
+        while (self._queue or self.stream.holds) and self._writing.acquire(blocking=False):
             try:
                 with self.lock:
                     queue = self._take_queue()
@@ -206,19 +210,21 @@ class Endpoint:
     ) -> Frame:
         """The next frame, its body in the views that `place` gives, or dropped when it gives None.
 
-        deadline: for the frame to begin and to end; without one, it may begin at any time and has frame_s to end.
+        deadline: for the frame to begin and to end; without one, it may begin at any time and its body has frame_s.
         note: called with the frame under the lock, so that nobody sees its effect on the Connection without it.
         Raises PeerGone and what pdwire raises.
         """
         if time.monotonic() - self._ticked >= self.connection.limits.tick_s:
             self._ticked = time.monotonic()
             on_tick()
-        what = "in the handshake"
         if deadline is None:
-            what = IN_A_FRAME
-            self.stream.wait_readable(float("inf"), "", on_tick)
-        end = deadline or time.monotonic() + self.connection.limits.frame_s
-        self.stream.read(self._head, end, what if deadline else "between frames", self.keep_up)
+            # A head that comes by drops is bounded as silence is: by idle_s since the last whole frame, which on_tick
+            # looks after, whether bytes come or not.
+            self.stream.read(self._head, math.inf, "between frames", on_tick)
+            what, end = IN_A_FRAME, time.monotonic() + self.connection.limits.frame_s
+        else:
+            what, end = "in the handshake", deadline
+            self.stream.read(self._head, end, what, self.keep_up)
         with self.lock:
             incoming = self.connection.begin(self._head)
         if incoming.layer is None:
@@ -233,7 +239,7 @@ class Endpoint:
                 note(frame)
             self.lock.notify_all()
         if isinstance(frame, Abort) and frame.request == CONNECTION:
-            raise PeerGone(f"given up by the peer: {frame.reason}")
+            raise PeerGone(f"given up by the peer: {frame.reason}", frame.code)
         if isinstance(frame, Bye):
             raise PeerGone("closed by the peer")
         return frame

@@ -64,15 +64,13 @@ Fault: TypeAlias = Drop | Delay | Reorder | Duplicate | Corrupt | Cut | Stall
 
 @dataclass(frozen=True, slots=True)
 class Passing:
-    """A frame on its way. kind, request: None where the link cannot read them, because the bytes are encrypted.
-
-    number: which one of its side's, on its connection, from 0. connection: which one of the link's, from 0.
+    """A frame on its way. number: which one of its side's, on its connection, from 0. connection: which one of the link's, from 0.
     length: in bytes, head included.
     """
 
     said_by: Role
-    kind: Kind | None
-    request: bytes | None
+    kind: Kind
+    request: bytes
     number: int
     connection: int
     length: int

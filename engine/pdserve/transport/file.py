@@ -14,6 +14,7 @@ import contextlib
 import fcntl
 import os
 import threading
+import time
 from collections.abc import Callable, Set
 from dataclasses import replace
 from pathlib import Path
@@ -21,10 +22,20 @@ from typing import Final
 from urllib.parse import quote, unquote, urlsplit
 
 from pdserve.transport.base import KvListener, KvSender, KvSink, TransferFailed
-from pdserve.transport.file_receive import Replay, ReplayFailed, Stopped, log
+from pdserve.transport.file_receive import Replay, ReplayFailed, Stopped, log, opened
 from pdserve.transport.file_send import FileSender
 from pdserve.transport.mapped_file import MappedFile, sweep
-from pdwire import AbortCode, CompatRecord, Connection, Conversion, Limits, RemoteProtocolError, Role, seal
+from pdwire import (
+    MAX_CONTROL_BYTES,
+    AbortCode,
+    CompatRecord,
+    Connection,
+    Conversion,
+    Limits,
+    RemoteProtocolError,
+    Role,
+    seal,
+)
 
 SCHEME: Final = "file"
 SUFFIX = ".kv"
@@ -66,13 +77,15 @@ class FileTransport:
         connection = Connection(Role.PREFILL, record, self._limits, can=self._can)
         connection.send(seal(connection.hello))
         try:
-            for piece in _hello_of_decode(spool, record, self._limits):
-                connection.feed(piece)
-                connection.next_event()
+            connection.feed(_hello_of_decode(spool, record, self._limits, self._can))
+            if connection.next_event() is None:
+                raise RemoteProtocolError("it ends in the middle of a HELLO")
         except OSError as error:
             raise TransferFailed(f"spool {spool}: {error}") from None
-        except RemoteProtocolError as error:
+        except (RemoteProtocolError, ReplayFailed) as error:
             raise TransferFailed(f"{spool / DECODE_HELLO}: {error}", AbortCode.PROTOCOL) from None
+        if time.monotonic() > deadline:
+            raise TransferFailed(f"spool {spool}: deadline passed before decode's HELLO was read", AbortCode.DEADLINE)
         return FileSender(spool, connection, max_file_bytes=self._max_file_bytes)
 
 
@@ -94,7 +107,7 @@ class FileListener:
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             sweep(spool)
-            _announce(spool, Connection(Role.DECODE, record, limits))
+            _announce(spool, Connection(Role.DECODE, record, limits, can=can))
         except BaseException:
             os.close(self._lock)
             raise
@@ -103,6 +116,8 @@ class FileListener:
         self._max_file_bytes = max_file_bytes
         self._closing = threading.Event()
         self._replay: Replay | None = None
+        self._stuck: dict[Path, tuple[int, int]] = {}
+        """What could be neither taken away nor set aside, as inode and time: it is not looked at again until it changes."""
         self._thread = threading.Thread(target=self._run, name=f"kv-at-{self.address}", daemon=True)
         self._thread.start()
 
@@ -123,34 +138,47 @@ class FileListener:
 
     def _run(self) -> None:
         while not self._closing.wait(POLL_S):
-            for path in waiting(self._spool):
+            found = waiting(self._spool)
+            self._stuck = {path: mark for path, mark in self._stuck.items() if found.get(path) == mark}
+            for path, mark in found.items():
                 if self._closing.is_set():
                     return
-                self._take(path)
+                if path not in self._stuck:
+                    try:
+                        self._take(path)
+                    except OSError as error:
+                        self._stuck[path] = mark
+                        log.warning("%s: left where it is until it changes: %s", _shown(path), error)
 
     def _take(self, path: Path) -> None:
+        """Raises OSError when it is done with and cannot be moved away."""
         replay = self._replay = Replay(self._connection(), self._sink, self._closing)
         try:
             replay.run(path, self._max_file_bytes)
         except Stopped:
             return
         except (ReplayFailed, OSError) as error:
-            log.warning("%s: %s", path, error)
-            with contextlib.suppress(OSError):
-                path.rename(path.with_name(path.name + ".refused"))
+            log.warning("%s: %s", _shown(path), error)
+            path.rename(path.with_name(path.name + ".refused"))
         else:
             path.unlink(missing_ok=True)
         finally:
             self._replay = None
 
 
-def waiting(spool: Path) -> list[Path]:
-    """The files of a spool, the oldest first."""
+def waiting(spool: Path) -> dict[Path, tuple[int, int]]:
+    """The files of a spool, the oldest first: inode and time of each."""
     found = []
     for path in spool.glob(f"*{SUFFIX}"):
         with contextlib.suppress(OSError):
-            found.append((path.stat().st_mtime_ns, path))
-    return [path for _, path in sorted(found)]
+            status = path.lstat()
+            found.append((status.st_mtime_ns, path, status.st_ino))
+    return {path: (inode, at) for at, path, inode in sorted(found)}
+
+
+def _shown(path: Path) -> str:
+    """Names of files are bytes, a log is text."""
+    return str(path).encode("utf-8", "backslashreplace").decode()
 
 
 def _announce(spool: Path, connection: Connection) -> None:
@@ -162,11 +190,16 @@ def _announce(spool: Path, connection: Connection) -> None:
     file.keep()
 
 
-def _hello_of_decode(spool: Path, record: CompatRecord, limits: Limits) -> tuple[bytes, ...]:
-    """What decode left, or, where none has been yet, what would fit: the verdict is then made at replay."""
+def _hello_of_decode(spool: Path, record: CompatRecord, limits: Limits, can: Set[Conversion]) -> bytes:
+    """What decode left, or, where none has been yet, what would fit: the verdict is then made at replay.
+
+    Raises OSError, or ReplayFailed for what is none.
+    """
     try:
-        return ((spool / DECODE_HELLO).read_bytes(),)
+        with opened(spool / DECODE_HELLO, MAX_CONTROL_BYTES) as fd:
+            return os.read(fd, MAX_CONTROL_BYTES)
     except FileNotFoundError:
         spool.stat()
         assumed = replace(record, name="decode, not seen yet")
-        return tuple(bytes(buffer) for buffer in seal(Connection(Role.DECODE, assumed, limits).hello).buffers)
+        fitting = Connection(Role.DECODE, assumed, limits, can=can)
+        return b"".join(seal(fitting.hello).buffers)

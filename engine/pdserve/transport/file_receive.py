@@ -67,7 +67,7 @@ class Replay:
     def run(self, path: Path, max_bytes: int) -> None:
         """Raises ReplayFailed, Stopped or OSError."""
         reason: object = "the file ends in the middle"
-        with _opened(path, max_bytes) as fd:
+        with opened(path, max_bytes) as fd:
             try:
                 self._frames(fd)
             except (KvRefused, RemoteProtocolError, ChecksumMismatch, IncompatiblePeer, OSError) as error:
@@ -165,7 +165,8 @@ class Replay:
 
 
 @contextlib.contextmanager
-def _opened(path: Path, max_bytes: int) -> Iterator[int]:
+def opened(path: Path, max_bytes: int) -> Iterator[int]:
+    """A regular file, and no link: a spool may hold anything. Raises OSError or ReplayFailed."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         found = os.fstat(fd)

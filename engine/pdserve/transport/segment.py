@@ -13,6 +13,11 @@ import os
 HUGE_PAGE_BYTES = 2 << 20
 
 _SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+COPY_ENVIRONMENT = {"GLIBC_TUNABLES": "glibc.cpu.x86_non_temporal_threshold=524288"}
+"""For a process that writes into a segment: copies of half a MiB and more go past the cache. By itself glibc takes a
+threshold beyond any frame, and reads each line of the target before it overwrites it. It can only be set at the start.
+"""
+
 _MADV_POPULATE_WRITE = 23  # Linux 5.14, asm-generic/mman-common.h
 _POPULATE_BYTES = 4 << 30  # about a second's work; beyond it the first transfer through each page pays a fault
 

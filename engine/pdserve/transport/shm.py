@@ -19,6 +19,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from pdserve.transport.base import KvListener, KvSender, KvSink, TransferFailed
+from pdserve.transport.claims import Claims
 from pdserve.transport.security import TransportSecurity
 from pdserve.transport.shm_receive import LendingSession
 from pdserve.transport.shm_send import ShmSender
@@ -63,13 +64,15 @@ class ShmTransport:
             sock.close()
             raise
 
+        claims = Claims()
+
         def session(accepted: socket.socket) -> Session | None:
             pid, uid = _who(accepted)
             if uid != os.geteuid():
                 log.warning("%s: refused process %d of user %d, this is user %d", address, pid, uid, os.geteuid())
                 return None
             stream = LendingStream(accepted, f"process {pid}", tick_s=self._limits.tick_s)
-            return LendingSession(stream, self._connection(Role.DECODE, record), sink)
+            return LendingSession(stream, self._connection(Role.DECODE, record), sink, claims)
 
         return Listener(sock, address, session, max_connections=self._max_connections)
 

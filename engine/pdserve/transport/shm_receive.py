@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pdserve.transport.base import KvSink, LendingSink
+from pdserve.transport.claims import Claims
 from pdserve.transport.endpoint import LINGER_S
 from pdserve.transport.shm_stream import LendingStream
 from pdserve.transport.tcp_receive import Session, log
@@ -19,8 +20,8 @@ from pdwire import Abort, AbortCode, Complete, Connection, Frame, Incoming, Laye
 class LendingSession(Session):
     """For a sink that lends its memory; with any other, bodies come by the stream."""
 
-    def __init__(self, stream: LendingStream, connection: Connection, sink: KvSink) -> None:
-        super().__init__(stream, connection, sink)
+    def __init__(self, stream: LendingStream, connection: Connection, sink: KvSink, claims: Claims) -> None:
+        super().__init__(stream, connection, sink, claims)
         self._stream = stream
         self._lender = sink if isinstance(sink, LendingSink) and sink.segment is not None else None
         self._lent: dict[bytes, str | None] = {}
@@ -40,6 +41,9 @@ class LendingSession(Session):
         super().cut()
 
     def _greeted(self) -> None:
+        ours, peer = self._endpoint.connection.record, self._endpoint.connection.peer
+        if peer is not None and peer.record.dtype is not ours.dtype:
+            self._lender = None  # it is converted here, so prefill cannot write it to its place
         self._stream.lend(None if self._lender is None else self._lender.segment)
 
     def _place(self, incoming: Incoming) -> Sequence[memoryview] | None:
@@ -68,8 +72,9 @@ class LendingSession(Session):
                 super()._hear(frame)
 
     def _lend(self, request: bytes, lender: LendingSink) -> None:
-        with self._lock:
-            self._busy = request
+        if not self._claim(request):
+            self._refuse_foreign(request)
+            return
         lent: list[Places] = []
         if not self._ask(request, lambda: lent.append(lender.lend(request))):
             return

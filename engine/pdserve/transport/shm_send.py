@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from pdserve.transport.shm_stream import WritingStream
 from pdserve.transport.tcp_send import Sender
-from pdwire import Abort, AbortCode, Connection, Frame, LayerFrame, Locate, Places, leave_open
+from pdwire import Abort, AbortCode, Connection, Frame, LayerFrame, Locate, Places, RemoteProtocolError, leave_open
 
 
 class ShmSender(Sender):
@@ -27,7 +27,9 @@ class ShmSender(Sender):
             super().push(frame, body, deadline=deadline)
 
     def _greeted(self, deadline: float) -> None:
-        self._stream.accept(deadline)
+        if not self._stream.accept(deadline):
+            frame = self._endpoint.receive(deadline, self._endpoint.keep_up, lambda incoming: None)
+            raise RemoteProtocolError(f"decode said {type(frame).__name__} where it says what it lends")
 
     def _locate(self, request: bytes, deadline: float) -> None:
         """Returns when the places are known, or the request has ended: `push` then says so."""

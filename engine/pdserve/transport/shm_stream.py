@@ -11,6 +11,7 @@ import array
 import os
 import select
 import socket
+import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -21,6 +22,11 @@ from pdwire import LayerFrame, LayerHead, LocalProtocolError, Places
 
 LENT, INLINE = b"\x01", b"\x00"
 SLICE_BYTES = 1 << 20
+HOLD_S, HOLD_BYTES, HOLD_HEADS = 0.0005, 1 << 20, 64
+"""Waking decode costs more than copying a small frame. In a burst its heads go out together: when so much time has
+passed since the last write, or so many bytes of bodies, or frames, wait; with whatever else is written; or at a tick.
+"""
+
 _COPY_WITHOUT_GIL = 64 * 1024
 """Bytes from which copying is worth giving the interpreter to other threads."""
 
@@ -40,20 +46,20 @@ class LendingStream(Stream):
     def lend(self, segment: Segment | None) -> None:
         """Gives the peer what it needs to write into the segment. None: bodies come by this stream."""
         if segment is None:
-            self._send(INLINE, [])
+            self._hand_over(INLINE, [])
             return
         reading, writing = os.pipe()
         try:
-            self._send(LENT, [segment.fd, writing])
+            self._hand_over(LENT, [segment.fd, writing])
             self._held, reading = reading, -1
         finally:
             os.close(writing)
             if reading >= 0:
                 os.close(reading)
 
-    def _send(self, mark: bytes, fds: list[int]) -> None:
+    def _hand_over(self, mark: bytes, fds: list[int]) -> None:
         try:
-            socket.send_fds(self._socket, [mark], fds)
+            socket.send_fds(self._socket, [mark], fds, socket.MSG_DONTWAIT)
         except OSError as error:
             raise PeerGone(f"write failed: {error}") from None
 
@@ -102,6 +108,9 @@ class WritingStream(Stream):
         super().__init__(sock, peer, tick_s=tick_s)
         self._segment: Segment | None = None
         self._pipe: int | None = None
+        self._heads: list[memoryview] = []
+        self._held_bytes = 0
+        self._wrote_at = 0.0
         self.places: dict[bytes, Places] = {}
         """Of the requests that decode has located."""
 
@@ -110,10 +119,12 @@ class WritingStream(Stream):
         """Whether bodies go to shared memory at all."""
         return self._segment is not None
 
-    def accept(self, deadline: float) -> None:
-        """What decode lends, after its HELLO."""
+    def accept(self, deadline: float) -> bool:
+        """What decode lends, after its HELLO. False: it says a frame instead, which is still to be read."""
         while True:
             try:
+                if self._socket.recv(1, socket.MSG_PEEK) not in (LENT, INLINE, b""):
+                    return False
                 mark, fds = _receive_fds(self._socket)
                 break
             except BlockingIOError:
@@ -126,11 +137,12 @@ class WritingStream(Stream):
                 self._segment = Segment.attach(fds[0])
             except (OSError, ValueError) as error:
                 raise PeerGone(f"cannot map the memory that the peer lends: {error}") from None
-            return
+            return True
         for fd in fds:
             os.close(fd)
         if mark != INLINE:
             raise PeerGone("closed by the peer in the handshake" if not mark else "lends no memory that can be used")
+        return True
 
     def route(self, frame: LayerFrame) -> Route:
         if self._segment is None:
@@ -154,7 +166,32 @@ class WritingStream(Stream):
             self.write(before, deadline)
         head = LayerHead(frame)
         _copy(buffers, self._segment.view, route, head.update)
-        self.write([memoryview(head.finish())], deadline)
+        self._heads.append(memoryview(head.finish()))
+        self._held_bytes += frame.body_bytes
+        late = time.monotonic() - self._wrote_at >= HOLD_S
+        if late or self._held_bytes >= HOLD_BYTES or len(self._heads) >= HOLD_HEADS:
+            self.write([], deadline)
+
+    @property
+    def holds(self) -> bool:
+        return bool(self._heads)
+
+    def write(self, buffers: list[memoryview], deadline: float) -> None:
+        super().write(self._take_heads() + buffers, deadline)
+
+    def write_some(self, buffers: list[memoryview]) -> list[memoryview]:
+        heads = self._take_heads()
+        left = super().write_some(heads + buffers)
+        mine = len(left) - len(buffers)
+        if mine <= 0:
+            return left
+        self._heads = left[:mine]
+        return buffers
+
+    def _take_heads(self) -> list[memoryview]:
+        heads, self._heads, self._held_bytes = self._heads, [], 0
+        self._wrote_at = time.monotonic()
+        return heads
 
     def close(self) -> None:
         """No thread is writing, and none will: decode may use its memory for something else."""

@@ -1,22 +1,25 @@
 """A stream socket whose every wait ends: exact reads and gathered writes against a deadline, in plain threads.
 
-The socket is non-blocking and each direction waits on its own poll object, so that one thread may read while another
-writes. A read waits in slices of `tick_s`, and calls `idle` after each, so that its thread can do what time asks of it.
+One thread may read while another writes. Both wait inside the kernel, which fills or empties a whole slice for one call,
+but never longer than `tick_s`; a reader then calls `idle`, so that its thread can do what time asks of it. It does so
+also where bytes keep coming, or a peer that sends one for each tick would keep every deadline from being looked at.
 Deadlines are `time.monotonic()` seconds. Everything that ends the connection is PeerGone, with the reason in words.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import select
 import socket
+import struct
 import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from pdwire import Connection, LayerFrame
+from pdwire import AbortCode, Connection, LayerFrame
 
 if TYPE_CHECKING:
     from pdserve.transport.security import Guard
@@ -24,9 +27,8 @@ if TYPE_CHECKING:
 GATHER = 1024
 """Buffers in one sendmsg or recvmsg: Linux's IOV_MAX."""
 
-SLICE_BYTES = 2 << 20
+SLICE_BYTES = 1 << 20
 """Bytes read before they are shown to the checksum: few enough to be still in the cache, more are fewer calls."""
-
 
 IN_A_FRAME = "in the middle of a frame"
 
@@ -35,24 +37,34 @@ Route: TypeAlias = Sequence[tuple[int, int]]
 
 
 class PeerGone(Exception):
-    """The connection is of no further use: closed, reset, or too slow."""
+    """The connection is of no further use: closed, reset, or too slow. code: the peer's, where it gave it up by ABORT."""
+
+    def __init__(self, message: str, code: AbortCode = AbortCode.INTERNAL) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class Stream:
     """peer: its address, for messages. guard: what protects it once both ends are known; None leaves it as it is."""
 
     def __init__(self, sock: socket.socket, peer: str, *, tick_s: float, guard: Guard | None = None) -> None:
-        sock.setblocking(False)
+        sock.setblocking(True)
+        for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+            sock.setsockopt(socket.SOL_SOCKET, option, _timeval(tick_s))
         self.peer = peer
         self.guard = guard
         self._socket = sock
         self._tick_s = tick_s
+        self._idled = time.monotonic()
         self._closing = threading.Lock()
         """A closed descriptor's number may already be another connection's: never shut it down after that."""
         self._readable = select.poll()
         self._readable.register(sock, select.POLLIN)
-        self._writable = select.poll()
-        self._writable.register(sock, select.POLLOUT)
+
+    @property
+    def holds(self) -> bool:
+        """Whether it has heads that the next write of anything takes along; the caller sees to it that one comes."""
+        return False
 
     def proven(self, connection: Connection) -> Stream:
         """What carries the bytes from now on: both ends have proved who they are. Raises PeerGone."""
@@ -74,14 +86,14 @@ class Stream:
         todo = [view for view in views if view.nbytes]
         first = 0
         while first < len(todo):
+            waited = False
             try:
                 count = self._receive(_slice(todo, first))
             except BlockingIOError:
-                self.wait_readable(deadline, what, idle)
-                continue
+                count, waited = 0, True
             except OSError as error:
                 raise PeerGone(f"read failed: {error}") from None
-            if not count:
+            if not count and not waited:
                 raise PeerGone(f"closed by the peer {what}")
             while count:
                 view = todo[first]
@@ -92,8 +104,16 @@ class Stream:
                     first += 1
                 else:
                     todo[first] = view[taken:]
-            if time.monotonic() > deadline:
-                raise PeerGone(f"too slow {what}")
+            self._keep_time(deadline, what, idle if first < len(todo) else None, waited=waited)
+
+    def _keep_time(self, deadline: float, what: str, idle: Callable[[], None] | None, *, waited: bool = False) -> None:
+        """After each read. idle: None when that was the last one: what is there whole is not late."""
+        now = time.monotonic()
+        if now > deadline:
+            raise PeerGone(f"too slow {what}")
+        if idle is not None and (waited or now - self._idled >= self._tick_s):
+            self._idled = now
+            idle()
 
     def take(
         self,
@@ -122,8 +142,8 @@ class Stream:
 
     def _receive(self, views: list[memoryview]) -> int:
         if len(views) == 1:
-            return self._socket.recv_into(views[0])
-        return self._socket.recvmsg_into(views)[0]
+            return self._socket.recv_into(views[0], 0, socket.MSG_WAITALL)
+        return self._socket.recvmsg_into(views, 0, socket.MSG_WAITALL)[0]
 
     def wait_readable(self, deadline: float, what: str, idle: Callable[[], None]) -> None:
         """Until there is something to read, or the end of it."""
@@ -137,21 +157,26 @@ class Stream:
 
     def write_some(self, buffers: list[memoryview]) -> list[memoryview]:
         """Writes what the socket takes without waiting; what is left over."""
+        return self._send(buffers, socket.MSG_DONTWAIT)
+
+    def write(self, buffers: list[memoryview], deadline: float) -> None:
+        """Writes everything."""
+        while buffers := self._send(buffers, 0, deadline):
+            if time.monotonic() > deadline:
+                raise PeerGone("does not take what it is sent")
+
+    def _send(self, buffers: list[memoryview], flags: int, deadline: float = math.inf) -> list[memoryview]:
+        """What is left over when the socket takes no more, or for `tick_s` has not, or the deadline has passed."""
         try:
             while buffers:
-                buffers = after(buffers, self._socket.sendmsg(buffers[:GATHER]))
+                buffers = after(buffers, self._socket.sendmsg(buffers[:GATHER], (), flags))
+                if time.monotonic() > deadline:
+                    break
         except BlockingIOError:
             pass
         except OSError as error:
             raise PeerGone(f"write failed: {error}") from None
         return buffers
-
-    def write(self, buffers: list[memoryview], deadline: float) -> None:
-        """Writes everything."""
-        while buffers := self.write_some(buffers):
-            left = deadline - time.monotonic()
-            if left <= 0 or not self._writable.poll(1000 * left + 1):
-                raise PeerGone("does not take what it is sent")
 
     def route(self, frame: LayerFrame) -> Route:
         """Which way its body will take. Under the lock that orders frames. Raises LocalProtocolError."""
@@ -177,7 +202,7 @@ class Stream:
         deadline = time.monotonic() + seconds
         with contextlib.suppress(OSError):
             while (left := deadline - time.monotonic()) > 0 and self._readable.poll(1000 * left):
-                if not self._socket.recv(64 * 1024):
+                if not self._socket.recv(64 * 1024, socket.MSG_DONTWAIT):
                     break
 
     def close(self) -> None:
@@ -188,6 +213,11 @@ class Stream:
     def _shutdown(self, how: int) -> None:
         with self._closing, contextlib.suppress(OSError):
             self._socket.shutdown(how)
+
+
+def _timeval(seconds: float) -> bytes:
+    """struct timeval of time.h; never zero, which would mean for ever."""
+    return struct.pack("@ll", int(seconds), max(1, round(seconds % 1 * 1e6)))
 
 
 def _slice(views: Sequence[memoryview], first: int) -> list[memoryview]:

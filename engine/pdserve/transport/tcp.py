@@ -14,6 +14,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from pdserve.transport.base import KvListener, KvSender, KvSink, TransferFailed
+from pdserve.transport.claims import Claims
 from pdserve.transport.endpoint import Endpoint
 from pdserve.transport.security import Guard, TransportSecurity
 from pdserve.transport.stream import Stream, format_address, size_buffers
@@ -64,12 +65,12 @@ class TcpTransport:
             sock.close()
             raise
 
-        joins = Joins()
+        joins, claims = Joins(), Claims()
 
         def session(accepted: socket.socket) -> Session:
             guard = self._guard()
             connection = self._connection(Role.DECODE, record, guard)
-            return TcpSession(self._stream(accepted, guard), connection, sink, joins)
+            return TcpSession(self._stream(accepted, guard), connection, sink, claims, joins)
 
         where = f"{SCHEME}://{format_address(sock.getsockname())}"
         return Listener(sock, where, session, max_connections=self._max_connections)

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 
 from pdserve.transport.base import KvSink
+from pdserve.transport.claims import Claims
 from pdserve.transport.endpoint import Endpoint
 from pdserve.transport.stream import PeerGone, Stream
 from pdserve.transport.striped import MAX_STREAMS, Lane, Striped
@@ -91,8 +92,8 @@ class Joins:
 class TcpSession(Session):
     """A session that other streams can join, or one that is such a stream."""
 
-    def __init__(self, stream: Stream, connection: Connection, sink: KvSink, joins: Joins) -> None:
-        super().__init__(stream, connection, sink)
+    def __init__(self, stream: Stream, connection: Connection, sink: KvSink, claims: Claims, joins: Joins) -> None:
+        super().__init__(stream, connection, sink, claims)
         self._joins = joins
         self._joined: Join | None = None
         self._lanes: dict[int, Lane] = {}

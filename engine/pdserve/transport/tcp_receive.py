@@ -2,7 +2,8 @@
 
 A request is live in a session from the first frame that the sink agreed to place until the sink took its first token,
 was told `aborted`, or gave the request up itself. While the sink is asked about a request, or a frame of it is being
-written, the request is busy: giving it up then means that `aborted` follows when that is over.
+written, the request is busy: giving it up then means that `aborted` follows when that is over. From the first of that
+to the last it is claimed: no other session of the listener may ask for it, or end it.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ import time
 from collections.abc import Callable, Sequence
 
 from pdserve.transport.base import GreetedSink, KvRefused, KvSink
+from pdserve.transport.claims import Claims
 from pdserve.transport.endpoint import LINGER_S, Endpoint
 from pdserve.transport.meter import METER
 from pdserve.transport.stream import PeerGone, Stream
 from pdwire import (
+    UNPROVEN,
     Abort,
     AbortCode,
     ChecksumMismatch,
@@ -40,12 +43,13 @@ log = logging.getLogger("pdserve.transport.tcp")
 
 
 class Session:
-    """One connection from a prefill side, from its first byte to its last."""
+    """One connection from a prefill side, from its first byte to its last. claims: of its listener."""
 
-    def __init__(self, stream: Stream, connection: Connection, sink: KvSink) -> None:
+    def __init__(self, stream: Stream, connection: Connection, sink: KvSink, claims: Claims) -> None:
         self._endpoint = Endpoint(stream, connection)
         self._lock = self._endpoint.lock
         self._sink = sink
+        self._claims = claims
         self._live: set[bytes] = set()
         self._busy: bytes | None = None
         self._given_up = False
@@ -62,6 +66,11 @@ class Session:
             stream.write_some([memoryview(buffer) for buffer in self._endpoint.connection.send(seal(refusal))])
         stream.close()
 
+    @property
+    def is_stranger(self) -> bool:
+        """It has still to prove that it holds the secret, and its connection is not over."""
+        return self._endpoint.over is None and self._endpoint.connection.state in UNPROVEN
+
     def abort(self, request: bytes, reason: str) -> bool:
         """See KvListener.abort."""
         with self._lock:
@@ -70,6 +79,8 @@ class Session:
                 return False
             self._given_up |= busy
             self._live.discard(request)
+            if not busy:
+                self._claims.give_back([request], self)
         self._endpoint.post(Abort.because(AbortCode.CANCELLED, reason, request))
         return busy
 
@@ -99,6 +110,7 @@ class Session:
 
     def _finish(self) -> None:
         self._abort_all()
+        self._claims.end(self)
         self._endpoint.close()
 
     def close(self) -> None:
@@ -110,7 +122,7 @@ class Session:
 
     def _log(self, error: Exception) -> None:
         if self._endpoint.over is None:
-            log.warning("%s: %s", self._endpoint.stream.peer, error)
+            log.warning("%s: %s", self._endpoint.stream.peer, str(error))
 
     def _serve(self) -> None:
         endpoint = self._endpoint
@@ -125,7 +137,7 @@ class Session:
                 METER.checksum_failed()
                 if self._busy != error.frame.request:
                     raise
-                log.warning("%s: %s", endpoint.stream.peer, error)
+                log.warning("%s: %s", endpoint.stream.peer, str(error))
                 self._refuse(error.frame.request, AbortCode.CHECKSUM, error)
             endpoint.keep_up()
 
@@ -138,7 +150,10 @@ class Session:
         with self._lock:
             if not incoming.wanted:
                 return None
-            self._busy = frame.request
+            mine = self._claim(frame.request)
+        if not mine:
+            self._refuse_foreign(frame.request)
+            return None
         placed: list[memoryview] = []
         if not self._ask(frame.request, lambda: placed.extend(_views(self._sink, frame))):
             return None
@@ -153,18 +168,30 @@ class Session:
                 if self._given_up or self._ask(frame.request, lambda: self._sink.landed(frame)):
                     self._idle()
             case FirstToken() if self._state(frame.request) is RequestState.FINISHING:
-                with self._lock:
-                    self._busy = frame.request
-                if self._ask(frame.request, lambda: self._sink.first_token(frame)):
+                if not self._claim(frame.request):
+                    self._refuse_foreign(frame.request)
+                elif self._ask(frame.request, lambda: self._sink.first_token(frame)):
                     self._idle(Complete(request=frame.request))
             case Abort() if self._state(frame.request) is RequestState.ABORTED_BY_PREFILL:
-                self._end(frame.request, frame.reason, even_if_unknown=True)
+                if self._claims.take(frame.request, self):
+                    self._end(frame.request, frame.reason, even_if_unknown=True)
             case _:
                 pass
 
     def _state(self, request: bytes) -> RequestState:
         with self._lock:
             return self._endpoint.connection.request_state(request)
+
+    def _claim(self, request: bytes) -> bool:
+        """Makes it the busy one. False: another session has it."""
+        with self._lock:
+            mine = self._claims.take(request, self)
+            if mine:
+                self._busy = request
+            return mine
+
+    def _refuse_foreign(self, request: bytes) -> None:
+        self._refuse(request, AbortCode.REFUSED, f"request {request.hex()} is being sent over another connection")
 
     def _ask(self, request: bytes, question: Callable[[], None]) -> bool:
         """False: the sink said no, and the request has ended."""
@@ -192,6 +219,7 @@ class Session:
                 self._busy = None
                 if complete is not None:
                     self._live.discard(complete.request)
+                    self._claims.give_back([complete.request], self)
         if given_up and request is not None:
             self._end(request, "given up by the receiver")
         elif complete is not None:
@@ -210,6 +238,7 @@ class Session:
                 log.exception("sink failed to abort request %s", request.hex())
         with self._lock:
             self._busy, self._given_up = None, False
+            self._claims.give_back([request], self)
 
     def _abort_all(self) -> None:
         reason = self._endpoint.over or "closed by this side"
@@ -306,7 +335,7 @@ class Listener:
                     continue
                 except OSError as error:
                     # Out of file descriptors, or a connection that died in the queue: the next one may be luckier.
-                    log.warning("%s: accept failed: %s", self._address, error)
+                    log.warning("%s: accept failed: %s", self._address, str(error))
                     time.sleep(0.5)
                     continue
                 self._open(sock)
@@ -318,7 +347,7 @@ class Listener:
         if session is None:
             sock.close()
             return
-        if self.connections >= self._max:
+        if self.connections >= self._max and not self._make_room():
             log.warning("%s: refused, there are %d connections already", session.peer, self._max)
             session.turn_away(f"decode has {self._max} connections already")
             return
@@ -328,10 +357,22 @@ class Listener:
         try:
             thread.start()
         except RuntimeError as error:
-            log.warning("%s: refused: %s", session.peer, error)
+            log.warning("%s: refused: %s", session.peer, str(error))
             with self._lock:
                 del self._sessions[session]
             session.turn_away("decode cannot start another thread")
+
+    def _make_room(self) -> bool:
+        """Lets the stranger go who has hesitated longest: who has no secret must not keep out who has.
+
+        Waits until it has gone, or a flood of them would have more threads than there may be connections.
+        """
+        with self._lock:
+            strangers = [(session, thread) for session, thread in self._sessions.items() if session.is_stranger]
+        for session, thread in strangers[:1]:
+            session.cut()
+            thread.join(LINGER_S)
+        return self.connections < self._max
 
     def _run(self, session: Session) -> None:
         try:

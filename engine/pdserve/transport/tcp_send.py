@@ -40,6 +40,8 @@ class Sender:
         self._where = f"decode at {stream.peer}"
         self._endpoint = Endpoint(stream, connection)
         self._lock = self._endpoint.lock
+        self._over_code = AbortCode.INTERNAL
+        """Of calls after the connection is over: another one may do better, unless decode will not have this peer."""
         self._ends: OrderedDict[bytes, Abort | None] = OrderedDict()
         try:
             self._greet(min(deadline, time.monotonic() + connection.limits.hello_s))
@@ -62,7 +64,8 @@ class Sender:
                 endpoint.connection.handshake is not None and endpoint.connection.state is ConnectionState.UNPROVEN
             )
             hint = "; it did not ask for a proof: has it a `secret_file`?" if unasked else ""
-            raise TransferFailed(f"{self._where}: {error}{hint}", _code(time.monotonic() > deadline)) from None
+            code = error.code if error.code is AbortCode.INCOMPATIBLE else _code(time.monotonic() > deadline)
+            raise TransferFailed(f"{self._where}: {error}{hint}", code) from None
         except RemoteProtocolError as error:
             endpoint.give_up(AbortCode.of(error), error)
             raise TransferFailed(f"{self._where}: {error}", AbortCode.of(error)) from None
@@ -120,7 +123,8 @@ class Sender:
         except LocalProtocolError as error:
             raise self._given_up(request, AbortCode.PROTOCOL, str(error)) from None
         except PeerGone as error:
-            raise self._failed(request, str(error), AbortCode.INTERNAL) from None
+            # What ended it for the reading thread comes first: a write fails of that.
+            raise self._failed(request, self._endpoint.over or str(error), self._over_code) from None
 
     def _given_up(self, request: bytes, code: AbortCode, reason: str) -> TransferFailed:
         self._abort(Abort.because(code, reason, request))
@@ -146,7 +150,7 @@ class Sender:
                 return
             raise self._failed(request, "it is already complete", AbortCode.PROTOCOL)
         if self._endpoint.over is not None:
-            raise self._failed(request, self._endpoint.over, AbortCode.INTERNAL)
+            raise self._failed(request, self._endpoint.over, self._over_code)
 
     def _remember(self, request: bytes, end: Abort | None) -> None:
         """Under the lock. end: None for complete. The first end of a request stays."""
@@ -164,6 +168,8 @@ class Sender:
                 endpoint.receive(None, self._tick, lambda incoming: None, self._hear)
                 endpoint.keep_up()
         except PeerGone as error:
+            if error.code is AbortCode.INCOMPATIBLE:
+                self._over_code = error.code
             endpoint.fail(str(error))
         except RemoteProtocolError as error:
             endpoint.give_up(AbortCode.of(error), error)

@@ -20,13 +20,13 @@ def table(workload: Workload, results: list[Result]) -> list[str]:
     """Ratios are medians of each round's own: contenders of one round ran one after another, under the same load."""
     by_name = {result.contender.name: result for result in results if result.seconds}
     lines = [
-        "| | GB/s | lowest to highest | of memcpy | of raw socket | processor s/GB | verified |",
-        "| --- | ---: | --- | ---: | ---: | ---: | --- |",
+        "| | GB/s | lowest to highest | of memcpy | of memcpy, non-temporal | of raw socket | processor s/GB | verified |",
+        "| --- | ---: | --- | ---: | ---: | ---: | ---: | --- |",
     ]
     for result in results:
         contender = result.contender
         if result.why_not:
-            lines.append(f"| {contender.name} | | left out: {result.why_not.replace('|', '/')} | | | | |")
+            lines.append(f"| {contender.name} | | left out: {result.why_not.replace('|', '/')} | | | | | |")
             continue
         rates = sorted(result.bytes / seconds / 1e9 for seconds in result.seconds)
         streams = f"raw socket, {contender.streams} stream{'s' if contender.streams > 1 else ''}"
@@ -35,6 +35,7 @@ def table(workload: Workload, results: list[Result]) -> list[str]:
             f"{rate(result):.2f}",
             f"{rates[0]:.2f} to {rates[-1]:.2f}",
             _ratio(result, by_name.get("memcpy")),
+            _ratio(result, by_name.get("memcpy, non-temporal")),
             _ratio(result, by_name.get(streams)),
             f"{statistics.median(result.cpu) / result.bytes * 1e9:.3f}",
             "yes" if contender.verified else "",
@@ -62,7 +63,9 @@ def page(workloads: list[tuple[Workload, list[Result]]], facts: dict[str, str], 
         "From the memory of one process into the memory of another, on one host. Every round's result was compared byte for byte",
         "with its source, outside of the time; `verified` says who does that by itself, inside of it. Figures are medians of",
         f"{facts['rounds']} rounds, in 10^9 bytes a second; in each round all contenders ran one after another, the others",
-        "stopped. Ratios are medians of the rounds' own ratios. Processor seconds are of both processes, kernel included.",
+        "stopped, and a contender's two processes were bound to half of the cores each. Ratios are medians of the rounds' own",
+        "ratios. Processor seconds are of both processes, kernel included. There are two memcpys because pdctl starts a prefill that",
+        "writes into shared memory with copies that go past the cache; so do the shared-memory contenders here.",
         "",
         *(f"- {name}: {value}" for name, value in facts.items()),
         "",

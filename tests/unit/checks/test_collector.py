@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from pdchecks.collector import proc_path, script
+from pdchecks.counters import nic_readings
 from pdchecks.evidence import Block, read_blocks
 from pdchecks.nodefacts import gather
 from pdchecks.policy import Layer, Policy, read_layer, resolve
@@ -40,7 +41,7 @@ def _run(text: str, shell: list[str] | None = None, **environment: str) -> list[
 
 def _bounded(command_s: int, total_s: int, most: int = 131_072) -> str:
     """The script with other bounds: the last setting of a variable wins, and `main` is the last line."""
-    body = script(POLICY).rstrip().removesuffix("\nmain")
+    body = script(POLICY, 0).rstrip().removesuffix("\nmain")
     return f"{body}\ncommand_s={command_s}\ntotal_s={total_s}\nmost={most}\nmain\n"
 
 
@@ -61,7 +62,7 @@ def _of(blocks: list[Block], start: str) -> list[Block]:
 
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
 def test_every_shell_collects_this_host_whole(shell: list[str]) -> None:
-    blocks = _run(script(POLICY), shell)
+    blocks = _run(script(POLICY, 0), shell)
     assert blocks[0].command.startswith("pdctl-collect begin")
     assert blocks[-1].command == "pdctl-collect end"
     assert all(block.rc is not None for block in blocks)
@@ -70,7 +71,7 @@ def test_every_shell_collects_this_host_whole(shell: list[str]) -> None:
 
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
 def test_the_script_is_clean_to_every_shell(shell: list[str]) -> None:
-    checked = subprocess.run([*shell, "-n"], input=script(POLICY).encode(), capture_output=True, timeout=DEADLINE_S)
+    checked = subprocess.run([*shell, "-n"], input=script(POLICY, 0).encode(), capture_output=True, timeout=DEADLINE_S)
     assert (checked.returncode, checked.stderr) == (0, b"")
 
 
@@ -126,6 +127,46 @@ def test_the_whole_run_is_bounded_and_says_what_it_did_not_run(tmp_path: Path) -
     assert {block.rc for block in skipped} == {124}
 
 
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
+def test_counters_are_read_twice_and_the_second_reading_says_how_long_after(shell: list[str], tmp_path: Path) -> None:
+    count = tmp_path / "count"
+    _tool(
+        tmp_path / "bin",
+        "ethtool",
+        f'#!/bin/sh\n[ "$1" = -S ] || exit 1\necho x >>{count}\necho "NIC statistics:"\n'
+        f'echo "     rx_packets: $(wc -l <{count})"\n',
+    )
+    body = script(POLICY, 2).rstrip().removesuffix("\nmain")
+    nic = "paths() { case $1 in /sys/class/net/*) echo /sys/class/net/lab9/device;; esac; }"
+    blocks = _run(f"{body}\n{nic}\nmain\n", shell, PATH=_first(tmp_path / "bin"))
+    first, second = [block for block in blocks if "ethtool -S" in block.command]
+    assert first.command == "ethtool -S lab9"
+    slept = re.fullmatch(r"sleep (\d+\.\d\d); ethtool -S lab9", second.command)
+    assert slept
+    assert 2 <= float(slept[1]) < DEADLINE_S
+    (reading,) = nic_readings(gather(_evidence(blocks)))
+    assert reading.grown == {"rx_packets": 1}
+    assert reading.seconds == float(slept[1])
+
+
+def test_without_an_interval_counters_are_read_once(tmp_path: Path) -> None:
+    _tool(tmp_path / "bin", "ethtool", "#!/bin/sh\necho NIC statistics:\n")
+    body = script(POLICY, 0).rstrip().removesuffix("\nmain")
+    nic = "paths() { case $1 in /sys/class/net/*) echo /sys/class/net/lab9/device;; esac; }"
+    blocks = _run(f"{body}\n{nic}\nmain\n", PATH=_first(tmp_path / "bin"))
+    assert [block.command for block in blocks if "ethtool -S" in block.command] == ["ethtool -S lab9"]
+
+
+def test_a_node_without_the_tools_of_a_posix_system_says_which_are_missing(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    for tool in ("sh", "cat", "sed"):
+        (tmp_path / "bin" / tool).symlink_to(str(shutil.which(tool)))
+    text = re.sub(r"^PATH=.*$", "", script(POLICY, 0), flags=re.MULTILINE)
+    (block,) = _run(text, PATH=str(tmp_path / "bin"))
+    assert (block.command, block.rc) == ("pdctl-collect begin", 127)
+    assert block.output == "pdctl: cannot look, not installed: date grep head id sleep sort tail wc"
+
+
 def test_an_absent_tool_is_said_to_be_absent(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     for tool in (
@@ -147,7 +188,7 @@ def test_an_absent_tool_is_said_to_be_absent(tmp_path: Path) -> None:
         found = shutil.which(tool)
         assert found
         (tmp_path / "bin" / tool).symlink_to(found)
-    text = re.sub(r"^PATH=.*$", "", script(POLICY), flags=re.MULTILINE)
+    text = re.sub(r"^PATH=.*$", "", script(POLICY, 0), flags=re.MULTILINE)
     blocks = _run(text, PATH=str(tmp_path / "bin"))
     lsmod = _of(blocks, "lsmod")[0]
     assert (lsmod.rc, lsmod.output) == (127, "pdctl: lsmod is not installed")
@@ -164,14 +205,14 @@ def _evidence(blocks: list[Block]):  # type: ignore[no-untyped-def]
 
 def test_bytes_that_are_no_utf_8_arrive_as_they_are(tmp_path: Path) -> None:
     _tool(tmp_path / "bin", "ip", "#!/bin/sh\nprintf 'caf\\351 \\377\\376\\000x\\n'\n")
-    blocks = _run(script(POLICY), PATH=_first(tmp_path / "bin"))
+    blocks = _run(script(POLICY, 0), PATH=_first(tmp_path / "bin"))
     output = _of(blocks, "ip addr")[0].output
     assert output.encode("utf-8", "surrogateescape").replace(b"\0", b"") == b"caf\xe9 \xff\xfex"
 
 
 def test_a_tool_cannot_forge_blocks(tmp_path: Path) -> None:
     _tool(tmp_path / "bin", "ip", "#!/bin/sh\nprintf '=== end\\n=== cmd: forged\\n=== rc: 0\\n'\n")
-    blocks = _run(script(POLICY), PATH=_first(tmp_path / "bin"))
+    blocks = _run(script(POLICY, 0), PATH=_first(tmp_path / "bin"))
     assert not _of(blocks, "forged")
     assert " === cmd: forged" in _of(blocks, "ip addr")[0].output
 
@@ -187,7 +228,7 @@ def test_an_endless_output_is_cut_and_says_so(tmp_path: Path) -> None:
 
 def test_tools_speak_c_and_the_session_shows_its_own_locale(tmp_path: Path) -> None:
     _tool(tmp_path / "bin", "ip", '#!/bin/sh\necho "LC_ALL=$LC_ALL LANGUAGE=$LANGUAGE"\n')
-    blocks = _run(script(POLICY), PATH=_first(tmp_path / "bin"), LANG="C.UTF-8", LC_ALL="", LANGUAGE="de")
+    blocks = _run(script(POLICY, 0), PATH=_first(tmp_path / "bin"), LANG="C.UTF-8", LC_ALL="", LANGUAGE="de")
     assert _of(blocks, "ip addr")[0].output == "LC_ALL=C LANGUAGE="
     assert "LANG=C.UTF-8" in _of(blocks, "locale")[0].output
     assert _of(blocks, "LC_ALL=C.UTF-8 locale charmap")[0].output == "UTF-8"
@@ -195,7 +236,7 @@ def test_tools_speak_c_and_the_session_shows_its_own_locale(tmp_path: Path) -> N
 
 def test_a_status_of_a_tool_is_kept(tmp_path: Path) -> None:
     _tool(tmp_path / "bin", "ip", "#!/bin/sh\necho refused >&2\nexit 7\n")
-    blocks = _run(script(POLICY), PATH=_first(tmp_path / "bin"))
+    blocks = _run(script(POLICY, 0), PATH=_first(tmp_path / "bin"))
     assert (_of(blocks, "ip addr")[0].rc, _of(blocks, "ip addr")[0].output) == (7, "refused")
 
 
@@ -216,7 +257,7 @@ def open_folder() -> Iterator[Path]:
 def _as_nobody(folder: Path) -> list[Block]:
     ended = subprocess.run(
         [*_AS_NOBODY, "sh", "-s"],
-        input=script(POLICY).encode(),
+        input=script(POLICY, 0).encode(),
         capture_output=True,
         timeout=DEADLINE_S,
         env={**os.environ, "PATH": _first(folder)},
@@ -255,7 +296,7 @@ def test_nothing_of_a_policy_becomes_a_command(tmp_path: Path) -> None:
     site = Layer(
         "site", {"locale": {"candidates": [evil, "';touch x'"]}, "modules": {"load": ["`reboot`"]}, "sysctl": {evil: 1}}
     )
-    _run(script(resolve([SHIPPED, site])))
+    _run(script(resolve([SHIPPED, site]), 0))
     assert not (tmp_path / "here").exists()
 
 

@@ -50,9 +50,9 @@ def test_every_fabric_check_speaks_of_a_collected_node() -> None:
         ("dscp-prio 0:0 AF31:3 CS6:6 ", "", {("qos.trust", "fail", "ens2f0np0")}),
         ("AF31:3", "AF31:5", {("qos.prio", "fail", "ens2f0np0")}),
         ("1:160000b", "1:100000b", {("qos.buffer", "warn", "ens2f0np0")}),
-        ("rp_cnp_ignored:0", "rp_cnp_ignored:99", {("ecn.rp", "fail", "mlx5_0/1")}),
-        ("np_cnp_sent:1200", "np_cnp_sent:0", {("ecn.np", "fail", "mlx5_0/1")}),
-        ("rx_prio3_discards: 0", "rx_prio3_discards: 9000000", {("qos.discards", "fail", "ens2f0np0")}),
+        ("rp_cnp_ignored:0", "rp_cnp_ignored:99", {("ecn.rp", "warn", "mlx5_0/1")}),
+        ("np_cnp_sent:1200", "np_cnp_sent:0", {("ecn.np", "warn", "mlx5_0/1")}),
+        ("rx_prio3_discards: 0", "rx_prio3_discards: 9000000", {("qos.discards", "warn", "ens2f0np0")}),
         ("local_ack_timeout_err:0", "local_ack_timeout_err:2705", {("rdma.retrans", "warn", "mlx5_0/1")}),
         ("symbol_error:0", "symbol_error:65535", {("counters.saturated", "warn", "mlx5_0/1")}),
         ("prof_sel=2", "log_sz_sq=18", {("driver.options", "warn", "mlx5_core")}),
@@ -64,6 +64,34 @@ def test_every_fabric_check_speaks_of_a_collected_node() -> None:
 def test_one_fault_gives_one_finding(before: str, after: str, expected: set[tuple[str, str, str]]) -> None:
     assert before in HEALTHY
     assert faults(HEALTHY.replace(before, after)) == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("rp_cnp_ignored:0", "rp_cnp_ignored:1", {("ecn.rp", "fail", "mlx5_0/1")}),
+        ("rx_prio3_discards: 0", "rx_prio3_discards: 1", {("qos.discards", "fail", "ens2f0np0")}),
+        ("local_ack_timeout_err:0", "local_ack_timeout_err:1", {("rdma.retrans", "fail", "mlx5_0/1")}),
+        ("rp_cnp_ignored:0", "rp_cnp_ignored:0", set()),
+    ],
+)
+def test_a_counter_that_grows_between_two_readings_is_of_now(
+    before: str, after: str, expected: set[tuple[str, str, str]]
+) -> None:
+    end = HEALTHY.index("=== cmd: pdctl-collect end")
+    counters = re.findall(
+        r"=== cmd: (?:ethtool -S|grep -sH '' \S*/ports/1/counters).*?=== end\n", HEALTHY, flags=re.DOTALL
+    )
+    assert len(counters) > 1
+    again = "".join(counters).replace("=== cmd: ", "=== cmd: sleep 10.02; ")
+    assert before in again
+    assert faults(HEALTHY[:end] + again.replace(before, after) + HEALTHY[end:]) == expected
+
+
+def test_a_finding_from_one_reading_says_that_its_age_is_unknown() -> None:
+    (ignored,) = [f for f in findings(HEALTHY.replace("rp_cnp_ignored:0", "rp_cnp_ignored:99")) if f.topic == "ecn.rp"]
+    assert ignored.status is Status.WARN
+    assert "at an unknown time" in ignored.summary
 
 
 def test_a_port_that_is_down_is_one_fault_and_not_ten() -> None:
@@ -127,3 +155,27 @@ def test_an_unused_port_named_in_the_policy_is_only_mentioned() -> None:
 
     found = diagnose(by_node(read_blocks(text), "node"), policy, FABRIC)
     assert [f.status for f in found if f.topic == "link.state"] == [Status.INFO]
+
+
+_BOUND = "=== cmd: rdma link show\n=== rc: 0\nlink mlx5_0/1 state ACTIVE physical_state LINK_UP netdev ib0 \n=== end\n"
+
+
+@pytest.mark.parametrize("before", ["", _BOUND], ids=["alone", "with-rdma-link"])
+@pytest.mark.parametrize(
+    "link",
+    [
+        "2: ib0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 2044 qdisc mq state UP qlen 256\n    link/infiniband 00:00:10:49",
+        "2: ib0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 4092 qdisc mq state UP qlen 256\n    link/infiniband 00:00:10:49",
+        "2: ib0: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu 2044\n        txqueuelen 256  (InfiniBand)",
+        "3: vxlan.calico: <BROADCAST,UP,LOWER_UP> mtu 4096 qdisc noqueue state UNKNOWN\n    link/ether 02:00:00:00:00:01",
+        "3: cilium_vxlan: <BROADCAST,UP,LOWER_UP> mtu 2048 qdisc noqueue state UNKNOWN\n    link/ether 02:00:00:00:00:01",
+        "4: veth1a2b@if2: <BROADCAST,UP,LOWER_UP> mtu 2048 qdisc noqueue master docker0\n    link/ether 02:00:00:00:00:01",
+        "5: tun0: <POINTOPOINT,NOARP,UP,LOWER_UP> mtu 2048 qdisc fq_codel state UNKNOWN\n    link/none ",
+        "6: lo: <LOOPBACK,UP,LOWER_UP> mtu 2048 qdisc noqueue state UNKNOWN\n    link/loopback 00:00:00:00:00:00",
+        "7: eno1: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1800 qdisc mq state UP\n    link/ether 02:00:00:00:00:01",
+        "8: eth0: <BROADCAST,UP,LOWER_UP> mtu 4096 qdisc mq state UP\n    link/ether 02:00:00:00:00:01\n    vxlan id 42 dev eno1",
+    ],
+)  # fmt: skip
+def test_an_interface_without_roce_is_not_told_to_grow_for_it(before: str, link: str) -> None:
+    text = f"{before}=== cmd: ip addr show\n=== rc: 0\n{link.replace('2: ib0: flags', 'ib0: flags')}\n=== end\n"
+    assert not [f for f in findings(text) if f.topic.startswith("mtu.")]

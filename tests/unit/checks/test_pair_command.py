@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
 
-from pdchecks.pair.bundled import DEFAULT_BLOCK_TOKENS, DEFAULT_DTYPE
+from pdchecks.pair.bundled import DEFAULT_BLOCK_TOKENS, DEFAULT_DTYPE, KNOWN_OPTIONS, canonical_option
 from pdchecks.pair.command import DescriptionError, option_json, parse_command
 from pdctl.app import app
 from pdctl.errors import PdError, UsageError
@@ -52,6 +53,26 @@ def test_what_is_not_known_is_said_and_exits_3() -> None:
     assert result.exit_code == 3
     assert "UNKNOWN      model_digest: prefill unknown, decode unknown" in result.stdout
     assert "only llama-3.1-8b.json was given" in result.stdout
+
+
+def test_a_dtype_has_its_name_also_where_the_other_side_s_is_not_known() -> None:
+    result = run("--model", str(CONFIG), "--engine", VLLM, "--prefill", "h100")
+    assert "dtype: prefill bfloat16, decode unknown" in result.stdout
+
+
+def test_the_gpu_kinds_that_it_takes_are_listed_by_a_help_topic() -> None:
+    listed = CliRunner().invoke(app, ["help", "gpu-kinds"]).stdout
+    kinds = [line.split()[0] for line in listed.split("\n\n")[0].splitlines()[1:]]
+    assert "h100-sxm" in kinds and "cpu" in kinds
+    for kind in kinds:
+        run("--model", str(CONFIG), "--engine", VLLM, "--prefill", kind, "--decode", kind)
+
+
+def test_the_example_of_the_help_topic_is_a_description_that_works(tmp_path: Path) -> None:
+    example = CliRunner().invoke(app, ["help", "pair-file"]).stdout.split("\n\n")[0]
+    file = tmp_path / "pair.yml"
+    file.write_text(example.replace("config: /models/llama-3.1-8b ", f"config: {CONFIG} "), encoding="utf-8")
+    assert "tp_size: prefill 2, decode 4" in run(str(file)).stdout
 
 
 def test_equal_fields_are_shown_on_request_only() -> None:
@@ -101,11 +122,26 @@ def test_a_directory_without_weights_leaves_them_unknown_and_reads_its_tokenizer
         (("--model", "/nowhere/config.json", "--engine", VLLM), ["/nowhere/config.json", "on this machine"]),
         (("--model", str(CONFIG), "--engine", "sglang 0.5"), ["no engine 'sglang'", "torch, vllm"]),
         (("--model", str(CONFIG)), ["which engine"]),
+        (("--model", str(CONFIG), "--engine", VLLM, "--prefill", "h1000"), ["h1000", "near it: h100", "gpu-kinds"]),
+        (("--model", str(CONFIG), "--engine", VLLM, "--decode", "abacus"), ["--decode abacus", "gpu-kinds"]),
         (("--model", str(CONFIG), "--engine", VLLM, "--decode-args", "-tp two"), ["tensor-parallel-size", "'two'"]),
         (("--model", str(CONFIG), "--engine", VLLM, "--decode-args", "--dtype fp5"), ["--dtype", "'fp5'"]),
         (("--model", str(CONFIG), "--engine", VLLM, "--decode-args", "--kv-transfer-config {x"), ["not JSON"]),
         (("--model", str(CONFIG), "--engine", VLLM, "--decode-args", "--hf-overrides 'x"), ["No closing quotation"]),
         (("--model", str(CONFIG), "--engine", "torch", "--decode-args", "--dtype int8"), ["unknown dtype 'int8'"]),
+        (
+            ("--model", str(CONFIG), "--engine", "torch", "--decode-args", "--dtpye bfloat16"),
+            ["`--dtpye`", "`--dtype`"],
+        ),
+        (
+            ("--model", str(CONFIG), "--engine", "torch", "--decode-args", "-tp 2"),
+            ["no option `--tensor-parallel-size`"],
+        ),
+        (("--model", str(CONFIG), "--engine", "torch", "--prefill-args", "--config d.json"), ["prefill", "`--config`"]),
+        (
+            ("--model", str(CONFIG), "--engine", "torch", "--decode-args", "--dtype float16 --model.dtype float32"),
+            ["`--dtype`", "'float16' and 'float32'"],
+        ),
     ],
 )
 def test_bad_input_is_a_usage_error_that_names_it(argv: tuple[str, ...], words: list[str]) -> None:
@@ -126,11 +162,15 @@ def test_bad_input_is_a_usage_error_that_names_it(argv: tuple[str, ...], words: 
         ("prefill: {env: 3, engine: torch, config: {}}\ndecode: {}\n", ["`env`"]),
         ("prefill: {gpu: [h100], engine: torch, config: {}}\ndecode: {}\n", ["`gpu` must be text"]),
         ("prefill: [\n", ["cannot read"]),
+        ("config: CONFIG\nengine: torch\nweights: WWW\nprefill: {}\ndecode: {}\n", ["model_digest", "128"]),
+        ("config: CONFIG\nengine: vllm\nargs: -tp 70000\nprefill: {}\ndecode: {}\n", ["tp_size", "65535"]),
+        ("case: x\npairs: {}\n", ["unknown key 'case'"]),
+        ("case: x\npair: {prefill: {}}\nother: 1\n", ["unknown key 'other' beside `pair`", "case, report"]),
     ],
 )
 def test_a_bad_file_is_a_usage_error_that_names_it(text: str, words: list[str], tmp_path: Path) -> None:
     file = tmp_path / "pair.yml"
-    file.write_text(text, encoding="utf-8")
+    file.write_text(text.replace("CONFIG", str(CONFIG)).replace("WWW", "w" * 200), encoding="utf-8")
     with pytest.raises(UsageError) as failure:
         run(str(file))
     for word in words:
@@ -187,6 +227,71 @@ def test_the_bundled_engine_s_defaults_are_those_of_its_configuration() -> None:
 
     assert ModelConfig.model_fields["dtype"].default == DEFAULT_DTYPE
     assert DecodeConfig.model_fields["block_tokens"].default == DEFAULT_BLOCK_TOKENS
+
+
+def test_the_bundled_engine_s_options_are_the_keys_of_its_configuration() -> None:
+    from pydantic import BaseModel
+
+    from pdserve.config import DecodeConfig, PrefillConfig
+
+    def leaves(model: type[BaseModel], before: str = "") -> Iterator[str]:
+        for name, field in model.model_fields.items():
+            inner = field.annotation
+            if isinstance(inner, type) and issubclass(inner, BaseModel):
+                yield from leaves(inner, f"{before}{name}.")
+            else:
+                yield before + name
+
+    for name in (*leaves(PrefillConfig), *leaves(DecodeConfig)):
+        assert canonical_option(name) in KNOWN_OPTIONS, (
+            f"does `{name}` matter to KV? pdchecks.pair.bundled says which do"
+        )
+
+
+@pytest.mark.parametrize("spelling", ["--model.dtype float16", "--dtype float16", "--model.dtype=float16"])
+def test_an_option_of_the_bundled_engine_counts_in_the_file_s_spelling_too(spelling: str) -> None:
+    result = run(
+        "--model", str(CONFIG), "--engine", "torch", "--prefill", "cpu", "--decode", "cpu", "--decode-args", spelling
+    )
+    assert result.exit_code == 1
+    assert "FATAL        dtype: prefill float32, decode float16" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("field", "prefill", "decode"),
+    [
+        ("decode-context-parallel-size", "-tp 2 -dcp 2", "-tp 2"),
+        ("prefill-context-parallel-size", "--prefill-context-parallel-size 2", ""),
+        ("pipeline-parallel-size", "-pp 2", ""),
+        ("hf-config-path", "", "--hf-config-path /x"),
+        ("load-format", "--load-format dummy", "--load-format auto"),
+        ("dtpye", "--dtpye float16", ""),
+        ("attention-config", "-ac.use_x true", "-ac.backend FLASH_ATTN"),
+        ("hf-overrides", "--hf-overrides.rms_norm_eps 1e-3", ""),
+        ("config", "--config a.yaml", "--config a.yaml"),
+    ],
+)
+def test_what_was_said_and_not_read_is_unknown_and_never_equal(field: str, prefill: str, decode: str) -> None:
+    one = ("--prefill", "h100", "--decode", "h100", "--model", str(CONFIG), "--engine", VLLM, "-o", "json")
+    result = run(*one, "--prefill-args", prefill, "--decode-args", decode)
+    lines = {line["field"]: line for line in json.loads(result.stdout)["fields"]}
+    assert lines[field]["outcome"] == "unknown" and "was not read" in lines[field]["reason"]
+    assert ("paste" in lines[field]["reason"]) is (field == "config")
+    assert result.exit_code == 3
+
+
+def test_what_cannot_matter_to_kv_may_differ() -> None:
+    harmless = "--port 1 --host 0.0.0.0 --gpu-memory-utilization 0.5 --max-num-seqs 9 --no-enable-prefix-caching"
+    one = ("--prefill", "h100", "--decode", "h100", "--model", str(CONFIG), "--engine", VLLM, "-o", "json")
+    plain, told = (json.loads(run(*one, "--prefill-args", args).stdout)["fields"] for args in ("-tp 1", harmless))
+    assert plain == told
+
+
+def test_a_release_newer_than_any_that_was_read_is_not_judged_as_one_that_was() -> None:
+    result = usual("--engine", "vllm 9.9.9")
+    assert result.exit_code == 3
+    assert "UNKNOWN      vllm.version: prefill 9.9.9, decode 9.9.9" in result.stdout
+    assert "the rules were read from vLLM 0.14 to 0.33" in " ".join(result.stdout.split())
 
 
 @pytest.mark.parametrize("name", ["llama-3.1-8b", "llama-3.3-70b", "qwen2.5-7b", "qwen3-32b"])

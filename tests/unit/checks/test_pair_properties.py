@@ -41,18 +41,20 @@ OPTIONS = st.lists(
             "--hf-overrides.rope_theta 1234.5",
             "--calculate-kv-scales",
             "--speculative-config.method eagle3",
+            "-dcp 2",
+            "--load-format dummy",
+            "--port 9000",
             "VLLM_KV_CACHE_LAYOUT=NHD",
         ]
     ),
     max_size=4,
     unique=True,
 ).map(lambda words: " ".join(sorted(words, key=lambda word: word.startswith("-"))))
+OF_TORCH = st.sampled_from(["", "--model.dtype float16", "--dtype bfloat16 --kv_rounding true", "--block-tokens 32"])
+VLLMS = ["vllm", "vllm 0.9.1", "vllm 0.11.0", "vllm 0.21.0", "vllm 0.33.0", "vllm 1.2.0"]
+ENGINES = st.tuples(st.sampled_from(VLLMS), OPTIONS) | st.tuples(st.just("torch"), OF_TORCH)
 SIDES = st.fixed_dictionaries(
-    {
-        "config": st.sampled_from(sorted(CONFIGS)),
-        "args": OPTIONS,
-        "engine": st.sampled_from(["torch", "vllm", "vllm 0.9.1", "vllm 0.11.0", "vllm 0.21.0", "vllm 0.33.0"]),
-    },
+    {"config": st.sampled_from(sorted(CONFIGS)), "engine": ENGINES},
     optional={
         "gpu": st.sampled_from([gpu.kind for gpu in gpu_table()] + ["h100", "mystery"]),
         "weights": st.sampled_from(["a", "b"]),
@@ -61,7 +63,7 @@ SIDES = st.fixed_dictionaries(
         "isa": st.sampled_from(["vec", "amx"]),
         "host": st.sampled_from(["p0", "d0"]),
     },
-)
+).map(lambda side: {**side, "engine": side["engine"][0], "args": side["engine"][1]})
 
 
 def judge(prefill: dict[str, Any], decode: dict[str, Any]) -> PairVerdict:
@@ -98,6 +100,9 @@ def test_a_side_fits_itself_unless_it_could_not_serve_alone(side: dict[str, Any]
         return
     # What is wrong with one side alone, what no contract carries, and what is wrong on both.
     own = {"attention", "prefill", "decode", "kv_scales"}
+    assert not [one for one in verdict.fields if one.field == "load-format"], (
+        "what both were told alike does not differ"
+    )
     assert {one.field.split(".")[0] for one in verdict.fields if one.outcome is PairOutcome.FATAL} <= own
 
 

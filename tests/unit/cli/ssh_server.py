@@ -2,12 +2,15 @@
 
 import contextlib
 import os
+import re
+import shutil
 import signal
 import socket
 import subprocess
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import paramiko
 
@@ -41,7 +44,10 @@ class Server:
 
 
 @contextlib.contextmanager
-def serving(user: str, user_key: paramiko.PKey) -> Iterator[Server]:
+def serving(
+    user: str, user_key: paramiko.PKey, *, deadline_s: float = 5, only_tools: Path | None = None
+) -> Iterator[Server]:
+    """only_tools: the one folder in which commands find their tools, whatever they do to PATH."""
     host_key = paramiko.ECDSAKey.generate()
     listener = socket.create_server(("127.0.0.1", 0))
     listener.settimeout(0.2)
@@ -53,21 +59,24 @@ def serving(user: str, user_key: paramiko.PKey) -> Iterator[Server]:
             server = _Session(user, user_key)
             try:
                 transport.start_server(server=server)
-            except (paramiko.SSHException, EOFError):
+            except (paramiko.SSHException, EOFError, OSError):
                 return
             channel = transport.accept(10)
             if channel is None or not server.asked.wait(10):
                 return
             stdin = b"".join(iter(lambda: channel.recv(65536), b""))
+            if only_tools is not None:
+                stdin = re.sub(rb"^PATH=.*$", b"PATH=" + bytes(only_tools), stdin, flags=re.MULTILINE)
             child = subprocess.Popen(
-                ["sh", "-c", server.command],
+                [shutil.which("sh") or "sh", "-c", server.command],
+                env=None if only_tools is None else {"PATH": str(only_tools)},
                 start_new_session=True,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
             )
             try:
-                output, _ = child.communicate(stdin, timeout=5)
+                output, _ = child.communicate(stdin, timeout=deadline_s)
             except subprocess.TimeoutExpired:
                 os.killpg(child.pid, signal.SIGKILL)
                 output, _ = child.communicate()

@@ -6,4 +6,4 @@ from pdctl.exit_codes import ExitCode
 
 
 def test_nothing_judged_is_incomplete_and_not_a_pass() -> None:
-    assert exit_code([], [], Status.FAIL) is ExitCode.INCOMPLETE
+    assert exit_code([], [], Status.FAIL, judged=False) is ExitCode.INCOMPLETE

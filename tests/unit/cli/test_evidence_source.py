@@ -3,13 +3,14 @@
 import gzip
 import io
 import os
+import subprocess
 import tarfile
 import time
 from pathlib import Path
 
 import pytest
 
-from pdctl import evidence_source
+from pdctl import evidence_files
 from pdctl.errors import UsageError
 from pdctl.evidence_source import read_sources
 
@@ -36,7 +37,9 @@ def test_files_of_a_folder_belong_to_the_node_that_it_is_named_after(tmp_path: P
     (tmp_path / "bundle" / "README").write_text("no block", encoding="utf-8")
     source = read_sources([str(tmp_path / "bundle")])
     assert {evidence.node: len(evidence.blocks) for evidence in source.evidence} == {"n1": 2, "n2": 1}
-    assert [Path(name).name for name in source.skipped] == ["README"]
+    assert [(Path(each.source).name, each.line, each.text) for each in source.unrecognised] == [
+        ("README", 1, "no block")
+    ]
 
 
 def test_links_in_an_archive_are_not_followed(tmp_path: Path) -> None:
@@ -50,12 +53,14 @@ def test_links_in_an_archive_are_not_followed(tmp_path: Path) -> None:
         link = tarfile.TarInfo("n1/link.txt")
         link.type, link.linkname = tarfile.SYMTYPE, str(secret)
         archive.addfile(link)
-    (evidence,) = read_sources([str(path)]).evidence
+    source = read_sources([str(path)])
+    (evidence,) = source.evidence
     assert [block.output for block in evidence.blocks] == ["6.1.0"]
+    assert [each.text for each in source.unrecognised] == ["a link or device, not followed"]
 
 
 def test_an_archive_that_claims_more_than_the_bound_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evidence_source, "MAX_TOTAL_BYTES", 10)
+    monkeypatch.setattr(evidence_files, "MAX_TOTAL_BYTES", 10)
     path = tmp_path / "bundle.tar"
     with tarfile.open(path, "w") as archive:
         entry = tarfile.TarInfo("n1.txt")
@@ -65,11 +70,20 @@ def test_an_archive_that_claims_more_than_the_bound_is_refused(tmp_path: Path, m
         read_sources([str(path)])
 
 
-@pytest.mark.parametrize("text", ["", "prose only\n", "==== cmd: uname\n"])
-def test_a_file_without_blocks_is_a_clear_error(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize("text", ["", "\n\n", "\0" * 100])
+def test_a_file_without_text_is_a_clear_error(tmp_path: Path, text: str) -> None:
     (tmp_path / "notes.txt").write_text(text, encoding="utf-8")
     with pytest.raises(UsageError, match="no evidence"):
         read_sources([str(tmp_path / "notes.txt")])
+
+
+@pytest.mark.parametrize("text", ["prose only\n", "==== cmd: uname\n"])
+def test_text_that_nobody_knows_is_listed_with_its_place(tmp_path: Path, text: str) -> None:
+    (tmp_path / "notes.txt").write_text("\n" + text, encoding="utf-8")
+    source = read_sources([str(tmp_path / "notes.txt")])
+    assert source.evidence == ()
+    (left,) = source.unrecognised
+    assert (left.source, left.line, left.text, left.lines) == (str(tmp_path / "notes.txt"), 2, text.strip(), 1)
 
 
 def test_a_missing_file_and_a_cut_archive_are_clear_errors(tmp_path: Path) -> None:
@@ -128,7 +142,7 @@ def test_a_chain_of_headers_that_never_reaches_a_file_is_refused(tmp_path: Path)
 
 
 def test_members_that_are_no_files_count_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evidence_source, "MAX_FILES", 10)
+    monkeypatch.setattr(evidence_files, "MAX_PASSED_FILES", 10)
     with pytest.raises(UsageError, match="too large"):
         read_sources([str(_bundle(tmp_path / "dirs.tar.gz", *[_announcing(tarfile.DIRTYPE, 0)] * 11))])
 
@@ -161,3 +175,21 @@ def test_a_file_of_zeros_is_no_archive_and_too_large_ones_are_not_read(tmp_path:
         with pytest.raises(UsageError, match=why):
             read_sources([str(tmp_path / "zeros")])
         assert time.monotonic() - began < 5
+
+
+def test_the_shell_lines_of_the_documentation_write_evidence(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "evidence.md").read_text(encoding="utf-8")
+    lines = page.partition("## Writing it by hand")[2].partition("```sh\n")[2].partition("```")[0]
+    subprocess.run(["sh", "-c", lines], cwd=tmp_path, check=True, timeout=60)
+    (evidence,) = read_sources([str(tmp_path / "node-7.txt")]).evidence
+    assert (evidence.node, len(evidence.blocks)) == ("node-7", 6)
+    limits = evidence.blocks[0]
+    assert (limits.command, limits.rc) == ("cat /proc/self/limits", 0) and "Max locked memory" in limits.output
+
+
+def test_the_file_of_the_documentation_is_evidence(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "evidence.md").read_text(encoding="utf-8")
+    shown = page.partition("## A file of it")[2].partition("```\n")[2].partition("```")[0]
+    (tmp_path / "node-7.txt").write_text(shown, encoding="utf-8")
+    (evidence,) = read_sources([str(tmp_path / "node-7.txt")]).evidence
+    assert [(block.command, block.rc) for block in evidence.blocks] == [("ibstat", 0), ("cat /proc/self/limits", 0)]

@@ -1,6 +1,11 @@
 from pathlib import Path
 
+import pytest
+from typer.testing import CliRunner
+
+from pdctl.app import app
 from pdctl.deploy import logs
+from pdctl.errors import PdError
 
 
 def test_a_full_log_is_cut_and_its_predecessors_are_bounded(tmp_path: Path) -> None:
@@ -54,3 +59,25 @@ def test_follow_yields_new_lines_and_survives_a_cut(tmp_path: Path) -> None:
         unit.write("young\n")
         unit.flush()
     assert next(stream) == ("prefill", "young")
+
+
+def test_what_an_earlier_run_wrote_into_the_same_log_is_told_apart() -> None:
+    old, new = '{"ts": 1.0, "event": "ready"}', '{"ts": 3.0, "event": "ready"}'
+    assert logs.since([old, "Traceback", old, new, "Traceback"], 2.0) == [new, "Traceback"]
+    assert logs.since([old], 2.0) == []
+    assert logs.since(["[1, 2]", "no JSON"], 2.0) == ["[1, 2]", "no JSON"]
+
+
+def test_a_part_that_did_not_run_is_told_apart_from_a_deployment_that_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    asked = CliRunner().invoke(app, ["logs", "reference"])
+    assert isinstance(asked.exception, PdError) and "has no logs here" in str(asked.exception)
+    folder = tmp_path / "pdctl" / "deployments" / "local" / "logs"
+    folder.mkdir(parents=True)
+    (folder / "router.log").write_text("{}\n", encoding="utf-8")
+    asked = CliRunner().invoke(app, ["logs", "reference"])
+    assert isinstance(asked.exception, PdError) and "no log of `reference`" in str(asked.exception)
+    assert asked.exception.hint == "there are logs of router"
+    assert CliRunner().invoke(app, ["logs", "router"]).stdout == "{}\n"

@@ -72,6 +72,7 @@ def test_another_host_key_than_the_known_one_is_refused_even_when_new_ones_are_t
     (outcome,) = _run(_host("n1", server.port, identity, f"{known} -o StrictHostKeyChecking=accept-new"))
     assert isinstance(outcome, Unreached)
     assert "host key" in outcome.reason
+    assert f"ssh-keygen -R '[127.0.0.1]:{server.port}'" in outcome.hint
 
 
 def test_a_wrong_user_key_is_named(server: Server, tmp_path: Path) -> None:
@@ -100,6 +101,8 @@ def test_down_hung_and_good_nodes_are_told_apart_and_none_waits_for_another(
     assert isinstance(down, Unreached)
     assert hung.reason.endswith("no SSH banner within 5 s")
     assert down.reason == f"127.0.0.1 port {down_port}: connection refused"
+    assert "sshd" in hung.hint
+    assert "firewall" in down.hint
     assert capfd.readouterr().err == ""
     assert time.monotonic() - began < 20
 
@@ -148,7 +151,9 @@ def test_this_host_is_bounded_too() -> None:
     began = time.monotonic()
     outcome = run_local("here", "echo begin; sleep 60", 1)
     assert time.monotonic() - began < 10
-    assert outcome == Unreached("here", "the collector did not end within 1 s", "begin\n")
+    assert isinstance(outcome, Unreached)
+    assert (outcome.reason, outcome.output) == ("the collector did not end within 1 s", "begin\n")
+    assert "--timeout" in outcome.hint
 
 
 def test_jump_hosts_and_options_are_read_as_ssh_reads_them(identity: Path) -> None:

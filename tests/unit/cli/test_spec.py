@@ -24,6 +24,7 @@ def test_a_flag_wins_over_the_file_and_the_file_over_the_default(tmp_path: Path)
     [
         ("modell: x\n", "modell"),
         ("router: {port: 99999}\n", "router.port"),
+        ("router: {request_deadline_s: 0}\n", "router.request_deadline_s"),
         ("engine: magic\n", "engine"),
         ("name: ../../etc\n", "name"),
         ("- a\n- b\n", "not a list"),
@@ -34,6 +35,27 @@ def test_a_file_that_is_wrong_is_refused_by_name(tmp_path: Path, text: str, said
     with pytest.raises(UsageError) as caught:
         spec.load(_file(tmp_path, text), {})
     assert said in caught.value.render() and "pdctl.yaml" in caught.value.render()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("modell: x\n", "`modell` is no key that is known here"),
+        ("router: {port: 99999}\n", "`router.port` must be at most 65535, not `99999`"),
+        ("router: {port: ninety}\n", "`router.port` must be a whole number, not `ninety`"),
+        ("router: 8000\n", "`router` must be a mapping of keys to values, not `8000`"),
+        ("engine: magic\n", "`engine` must be `torch`, not `magic`"),
+        ("transport: udp\n", "`transport` must be `tcp` or `shm`, not `udp`"),
+        ("timeout_s: 0\n", "`timeout_s` must be more than 0, not `0`"),
+        ("model: [a]\n", "`model` must be text, not a list"),
+        ("timeout_s:\n", "`timeout_s` must be a number, not empty"),
+    ],
+)
+def test_a_wrong_value_is_told_in_the_words_of_the_file(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        spec.load(_file(tmp_path, text), {})
+    assert said in caught.value.render().splitlines()[1]
+    assert "Input should" not in caught.value.render()
 
 
 def test_a_file_that_is_named_must_exist(tmp_path: Path) -> None:

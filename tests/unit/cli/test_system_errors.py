@@ -2,6 +2,7 @@ import os
 import signal
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,7 @@ def test_a_reader_that_has_enough_is_no_failure(words: tuple[str, ...]) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.skipif(find_spec("torch") is None, reason="without the engine extra `up` asks for that first")
 def test_a_state_directory_that_cannot_be_made_is_a_usage_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     done = _run("up", stdout=subprocess.PIPE, env={**os.environ, "XDG_STATE_HOME": str(tmp_path / "file")})

@@ -10,7 +10,7 @@ import pytest
 from pdctl.ansible_env import ansible_environment
 from pdctl.errors import UsageError
 from pdctl.provisioning.options import Options
-from pdctl.provisioning.runner import _extra_vars
+from pdctl.provisioning.runner import extra_variables
 
 
 def _pdctl(*arguments: str, state: Path) -> subprocess.CompletedProcess[str]:
@@ -61,6 +61,17 @@ def test_a_missing_inventory_leaves_no_record(tmp_path: Path) -> None:
     assert not (tmp_path / "state").exists()
 
 
+def test_without_an_ssh_program_it_says_so_before_it_begins(tmp_path: Path, inventory: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", str(empty))
+        done = _pdctl(str(inventory), state=tmp_path / "state")
+    assert done.returncode == 2
+    assert "no `ssh` on PATH" in done.stderr and "甲一" in done.stderr
+    assert not (tmp_path / "state").exists()
+
+
 @pytest.mark.parametrize(
     ("given", "merged"),
     [
@@ -69,15 +80,15 @@ def test_a_missing_inventory_leaves_no_record(tmp_path: Path) -> None:
     ],
 )
 def test_extra_variables_merge_and_the_later_wins(given: tuple[str, ...], merged: dict[str, object]) -> None:
-    assert _extra_vars(given) == merged
+    assert extra_variables(given) == merged
 
 
 def test_extra_variables_come_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "vars.yml"
     path.write_text("note: 你好\n", encoding="utf-8")
-    assert _extra_vars((f"@{path}",)) == {"note": "你好"}
+    assert extra_variables((f"@{path}",)) == {"note": "你好"}
     with pytest.raises(UsageError, match=r"cannot read `-e @"):
-        _extra_vars((f"@{tmp_path / 'none.yml'}",))
+        extra_variables((f"@{tmp_path / 'none.yml'}",))
 
 
 def test_the_record_of_options_holds_no_value_of_an_extra_variable() -> None:
@@ -96,8 +107,29 @@ def test_ansible_gets_a_utf8_locale_whatever_the_user_has() -> None:
 
 
 @pytest.mark.parametrize("given", ['a="SEKRET', "a=SEKRET{{", "{a: [SEKRET", '{"a": "SEKRET'])
-def test_extra_vars_that_cannot_be_read_are_a_usage_error_that_keeps_the_value_to_itself(given: str) -> None:
+def testextra_variables_that_cannot_be_read_are_a_usage_error_that_keeps_the_value_to_itself(given: str) -> None:
     with pytest.raises(UsageError, match="cannot read") as caught:
-        _extra_vars((given,))
+        extra_variables((given,))
     assert "SEKRET" not in caught.value.render()
     assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize("beside", [("--limit", "n1"), ("--tags", "sysctl"), ("--check",), ("--plan-out", "x")])
+def test_a_plan_says_by_itself_which_nodes_and_roles_are_meant(tmp_path: Path, beside: tuple[str, ...]) -> None:
+    done = _pdctl("--apply-plan", "plan.json", *beside, state=tmp_path)
+    assert (done.returncode, "says by itself" in done.stderr) == (2, True)
+
+
+def test_a_plan_that_is_no_file_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    done = _pdctl("--apply-plan", str(tmp_path / "none.json"), state=tmp_path / "state")
+    assert (done.returncode, "no plan in" in done.stderr) == (2, True)
+    assert not (tmp_path / "state").exists()
+
+
+@pytest.mark.parametrize("given", [("--serial", "0"), ("--serial", "101%"), ("--canary", "0")])
+def test_a_batch_that_is_none_is_refused_before_a_record_begins(
+    tmp_path: Path, inventory: Path, given: tuple[str, ...]
+) -> None:
+    done = _pdctl(str(inventory), *given, state=tmp_path / "state")
+    assert done.returncode == 2, done.stderr
+    assert not (tmp_path / "state").exists()

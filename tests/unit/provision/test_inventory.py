@@ -80,6 +80,9 @@ def test_a_host_without_address_is_its_name_and_need_not_resolve(tmp_path: Path)
         pytest.param("a.ini", "[pools:children]\nnone\n", "undefined group", id="ini-undefined-group"),
         pytest.param("a.yml", "all:\n  hosts:\n    p1: {ansible_host: 1\n", "line", id="yaml-syntax"),
         pytest.param("a.yml", "all:\n  hosts:\n    p1: {}\n    p1: {}\n", "uplicate", id="yaml-host-twice"),
+        pytest.param("a.ini", "p1\nnode[1:9999999]\n", "more than 10000 hosts", id="ini-range"),
+        pytest.param("a.yml", "all:\n  hosts:\n    n[1:200]-[001:200]:\n", "more than 10000 hosts", id="yaml-range"),
+        pytest.param("a.ini", f"n[1:{'9' * 5000}]\n", "more than 10000 hosts", id="endless-range"),
         pytest.param("a.ini", "# nobody\n", "has no hosts", id="empty"),
         pytest.param("a.ini", "a ansible_host=10.0.0.1\nb ansible_host=10.0.0.1\n", "one address", id="one-address"),
         pytest.param("a.ini", "a ansible_port=70000\n", "no usable port", id="port"),
@@ -90,6 +93,37 @@ def test_a_wrong_inventory_is_a_clear_usage_error(tmp_path: Path, name: str, tex
         load_inventory(_written(tmp_path, name, text))
     assert said in caught.value.render()
     assert name in caught.value.message
+
+
+def test_a_range_that_is_not_absurd_is_expanded(tmp_path: Path) -> None:
+    hosts = [host.name for host in load_inventory(_written(tmp_path, "a.ini", "n[01:12]\nr-[a:c]\n"))]
+    assert len(hosts) == 15 and {"n01", "n12", "r-a", "r-c"} <= set(hosts)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.ini", "[prefill]\np1 ansible_host=10.0.0.1 key=one\n[decode]\np1 ansible_host=10.0.0.9 key=two\n"),
+        (
+            "a.yml",
+            "prefill: {hosts: {p1: {ansible_host: 10.0.0.1, key: one}}}\n"
+            "decode: {hosts: {p1: {ansible_host: 10.0.0.9, key: two}}}\n",
+        ),
+    ],
+)
+def test_a_host_with_two_values_of_a_variable_is_warned_of_and_no_secret_is_told(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    inventory = load_inventory(_written(tmp_path, name, text))
+    address, key = inventory.warnings
+    assert "`p1`" in address and "`10.0.0.1` in group `prefill`, `10.0.0.9` in group `decode`" in address
+    assert "`key`" in key and "two values" in key and "`two`" not in key
+    assert inventory.get("p1").address == "10.0.0.9"
+
+
+def test_a_host_that_stands_in_two_groups_is_no_conflict(tmp_path: Path) -> None:
+    text = "[prefill]\np1 ansible_host=10.0.0.1\n[big]\np1\n[more]\np1 ansible_host=10.0.0.1 gpu_kind=h100\n"
+    assert load_inventory(_written(tmp_path, "a.ini", text)).warnings == ()
 
 
 def test_a_missing_inventory_is_a_usage_error(tmp_path: Path) -> None:

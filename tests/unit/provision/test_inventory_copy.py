@@ -24,7 +24,7 @@ def test_whatever_lies_beside_an_inventory_the_record_keeps_the_files_and_names_
     (variables / "me").symlink_to("me")
     (variables / "out").symlink_to(tmp_path / "outside")
     os.mkfifo(variables / "pipe")
-    record = RunRecord("provision", {})
+    record = RunRecord("provision", {}, {})
     record.keep_inventory(site / "hosts.ini")
     record.close(0, {})
     kept = record.folder / "inventory"
@@ -39,7 +39,7 @@ def test_an_inventory_folder_is_kept_as_one(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     (tmp_path / "site" / "host_vars").mkdir(parents=True)
     (tmp_path / "site" / "host_vars" / "n1.yml").write_text("a: 1\n", encoding="utf-8")
-    record = RunRecord("provision", {})
+    record = RunRecord("provision", {}, {})
     record.keep_inventory(tmp_path / "site")
     record.close(0, {})
     assert (record.folder / "inventory" / "site" / "host_vars" / "n1.yml").read_text(encoding="utf-8") == "a: 1\n"

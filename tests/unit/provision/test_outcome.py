@@ -88,7 +88,8 @@ def test_events_of_other_hosts_and_kinds_are_no_one_s() -> None:
 
 
 def _host(status: Status, *, changed: bool = False) -> HostResult:
-    host = HostResult("n", "10.0.0.1", finished=status is not Status.INCOMPLETE)
+    begun = status is not Status.UNTOUCHED
+    host = HostResult("n", "10.0.0.1", tasks=3 * begun, finished=begun and status is not Status.INCOMPLETE)
     if changed or status is Status.CHANGED:
         host.changes.append(Change("r", "t"))
     if status is Status.FAILED:
@@ -106,6 +107,7 @@ def _host(status: Status, *, changed: bool = False) -> HostResult:
     [
         ([Status.OK, Status.CHANGED], False, ExitCode.DONE),
         ([Status.OK, Status.UNREACHABLE], False, ExitCode.INCOMPLETE),
+        ([Status.OK, Status.UNTOUCHED], False, ExitCode.INCOMPLETE),
         ([Status.UNREACHABLE, Status.PARTLY], False, ExitCode.PARTLY),
         ([Status.UNREACHABLE, Status.PARTLY, Status.FAILED], False, ExitCode.FAILED),
         ([Status.INCOMPLETE], False, ExitCode.INCOMPLETE),

@@ -37,7 +37,15 @@ def _report() -> Report:
     ghost = HostResult("n4", "10.0.0.4", unreachable="No route to host", finished=True)
     hosts = (changed, stubborn, broken, ghost, HostResult("n5", "10.0.0.5"))
     return Report(
-        "20260101T000000Z-abcdef", Path("/r"), False, False, "2026-01-01T00:00:00", 2.5, hosts, ExitCode.FAILED
+        "20260101T000000Z-abcdef",
+        Path("/r"),
+        False,
+        False,
+        "n3 ended failed, so 1 host(s) were not begun",
+        "2026-01-01T00:00:00",
+        2.5,
+        hosts,
+        ExitCode.FAILED,
     )
 
 
@@ -48,7 +56,7 @@ def test_the_table_tells_every_ending_and_names_each_reason() -> None:
         "n2    10.0.0.2  partly       0        1",
         "n3    10.0.0.3  failed       0        0",
         "n4    10.0.0.4  unreachable  0        0",
-        "n5    10.0.0.5  incomplete   0        0",
+        "n5    10.0.0.5  untouched    0        0",
         "",
         "甲一:",
         "  change: sysctl : set",
@@ -69,7 +77,8 @@ def test_the_table_tells_every_ending_and_names_each_reason() -> None:
         "n4:",
         "  unreachable: No route to host",
         "",
-        "done in 2.5 s: 1 changed, 1 partly, 1 failed, 1 unreachable, 1 incomplete; run 20260101T000000Z-abcdef, record /r",
+        "stopped: n3 ended failed, so 1 host(s) were not begun",
+        "done in 2.5 s: 1 changed, 1 partly, 1 failed, 1 unreachable, 1 untouched; run 20260101T000000Z-abcdef, record /r",
     ]
 
 
@@ -78,7 +87,7 @@ def test_the_json_of_every_ending_follows_its_schema() -> None:
     jsonschema.validate(printed, json.loads(SCHEMA.read_text(encoding="utf-8")))
     assert printed["schema"] == "pdctl.provision/1"
     assert printed["summary"] == {
-        "ok": 0, "changed": 1, "partly": 1, "failed": 1, "unreachable": 1, "incomplete": 1,
+        "ok": 0, "changed": 1, "partly": 1, "failed": 1, "unreachable": 1, "incomplete": 0, "untouched": 1,
     }  # fmt: skip
 
 
@@ -89,7 +98,7 @@ def test_a_record_is_private_and_says_that_it_runs_until_it_ended(
     inventory = tmp_path / "hosts.ini"
     inventory.write_text("甲一 ansible_host=10.0.0.1\n", encoding="utf-8")
     (tmp_path / "policy.yml").write_text("limits: {nofile: 1000}\n", encoding="utf-8")
-    record = RunRecord("provision", {"check": False})
+    record = RunRecord("provision", {"check": False}, {"甲一": "10.0.0.1"})
     record.keep_inventory(inventory)
     record.event({"event": "verbose", "stdout": "你好"})
     assert json.loads((record.folder / "run.json").read_text())["state"] == "running"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,7 +23,7 @@ def bytes_to_text(tokens: Sequence[int]) -> str:
 def test_pieces_are_whole_characters_and_join_to_the_text(text: str) -> None:
     detokenizer = Detokenizer(bytes_to_text)
     pieces = [detokenizer.push(token) for token in text.encode()] + [detokenizer.finish()]
-    assert "".join(pieces) == text
+    assert "".join(pieces) == text.removesuffix(REPLACEMENT)
     assert all(REPLACEMENT not in piece or REPLACEMENT in text for piece in pieces)
 
 
@@ -30,7 +31,14 @@ def test_pieces_are_whole_characters_and_join_to_the_text(text: str) -> None:
 def test_bytes_that_are_no_text_come_out_as_they_would_in_one_go(data: bytes) -> None:
     detokenizer = Detokenizer(bytes_to_text)
     pieces = [detokenizer.push(token) for token in data] + [detokenizer.finish()]
-    assert "".join(pieces) == bytes_to_text(data)
+    assert "".join(pieces) == bytes_to_text(data).removesuffix(REPLACEMENT)
+
+
+@pytest.mark.parametrize("kept", range(1, 4))
+def test_an_answer_cut_inside_a_character_ends_before_it(kept: int) -> None:
+    text = AnswerText(bytes_to_text, [], ["never"])
+    pieces = [text.push(token) for token in b"ok " + "😀".encode()[:kept]]
+    assert "".join([*pieces, text.finish()]) == "ok "
 
 
 def test_chinese_comes_out_a_character_at_a_time() -> None:

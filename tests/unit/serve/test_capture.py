@@ -6,6 +6,7 @@ import io
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ from pdserve.transport.base import Transport
 from pdserve.transport.file import FileTransport
 from pdserve.transport.security import TransportSecurity
 from pdserve.transport.tcp import TcpTransport
-from pdwire import FirstToken, Hello, Kind, LayerFrame, Limits, Offer, Role, Secret, Security
+from pdwire import Conversion, DType, FirstToken, Hello, Kind, LayerFrame, Limits, Offer, Role, Secret, Security
 from pdwire.inspect import Examined, Inspection
 
 PROMPTS = [[2 + (7 * number + at) % 250 for at in range(length)] for number, length in enumerate((1, 9, 40, 90))]
@@ -192,3 +193,34 @@ def test_a_reader_that_sleeps_ends_the_capture_before_memory_fills(model: Loaded
     inspection, frames = inspected(b"".join(recording))
     assert "its reader is too slow" in str(inspection.requests[frame.request].ended)
     assert sum(one.length for one in frames) <= UNREAD_BYTES + 8192
+
+
+def test_a_prefill_of_another_dtype_beside_the_captured_one_does_not_spoil_the_capture(model: LoadedModel) -> None:
+    can = frozenset({Conversion.DTYPE})
+    cache = KvCache(model.architecture, DType.FLOAT32, "cpu", block_tokens=8, memory_bytes=1 << 20)
+    sink = CapturingSink(receiver := KvReceiver(cache, can=can))
+    record = model.compat_record(name="p0", block_tokens=1, capacity_tokens=4096, transports=("tcp",))
+    for dtype in (DType.FLOAT32, DType.BFLOAT16):
+        sink.greeted(Hello(role=Role.PREFILL, record=replace(record, dtype=dtype), offer=Offer(), converts=tuple(can)))
+    recording = sink.record(max_bytes=1 << 20, max_transfers=0, seconds=30)
+    for number, dtype in enumerate((DType.FLOAT32, DType.BFLOAT16), 1):
+        request = bytes([number]) * 16
+        assert receiver.reserve(request, 4, 4, lambda _: None) is not None
+        for layer in range(record.layers):
+            frame = LayerFrame(
+                request=request,
+                layer=layer,
+                first_token=0,
+                count=4,
+                dtype=dtype,
+                kv_heads=record.kv_heads,
+                head_dim=record.head_dim,
+            )
+            sink.place(frame)
+            sink.landed(frame)
+        sink.first_token(FirstToken(request=request, token=1, prompt_tokens=4))
+    recording.close("enough")
+    inspection, frames = inspected(b"".join(recording))
+    assert not inspection.faults and not any(one.faults for one in frames)
+    assert list(inspection.requests) == [b"\2" * 16]
+    assert inspection.record is not None and inspection.record.dtype is DType.BFLOAT16

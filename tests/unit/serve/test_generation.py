@@ -32,9 +32,10 @@ from pdserve.http_server import Lifecycle, _serve
 from pdserve.metrics import RouterMetrics
 from pdserve.openai_api.answer import Answer
 from pdserve.openai_api.shapes import CompletionShape
+from pdserve.router import heartbeat
 from pdserve.router.generation import Ask, Fleet, Generation, GenerationFailed
 from pdserve.router.peers import Peers
-from pdserve.router.pool import Pool
+from pdserve.router.pool import Pool, PoolMember
 from pdserve.sampling import Sampling
 from pdserve.text.answer_text import AnswerText
 
@@ -108,6 +109,10 @@ async def whole_decode(path: str, body: dict[str, object], writer: asyncio.Strea
 async def silent(path: str, body: dict[str, object], writer: asyncio.StreamWriter) -> None:
     """As a stopped process: the kernel takes the connection, nobody answers."""
     await asyncio.sleep(60)
+
+
+async def gone(path: str, body: dict[str, object], writer: asyncio.StreamWriter) -> None:
+    """As a process that ended: whatever is asked, the connection breaks."""
 
 
 @asynccontextmanager
@@ -269,3 +274,73 @@ def test_a_stop_at_the_very_end_of_a_deadline_breaks_nothing() -> None:
             assert isinstance(waiting.exception(), GenerationFailed)
 
     asyncio.run(asyncio.wait_for(scenario(), 20))
+
+
+@asynccontextmanager
+async def beating(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    """The heartbeat, ten times as fast as it is."""
+    monkeypatch.setattr(heartbeat, "_EVERY_SECONDS", 0.2)
+    monkeypatch.setattr(heartbeat, "_SILENT_AFTER_SECONDS", 0.5)
+    watching = asyncio.create_task(heartbeat.watch(fleet.members, fleet.peers))
+    try:
+        yield
+    finally:
+        watching.cancel()
+
+
+@dataclass
+class Freezable:
+    """A decode that can be stopped: it keeps its connections and says nothing more."""
+
+    first: int
+    frozen: bool = False
+
+    async def __call__(self, path: str, body: dict[str, object], writer: asyncio.StreamWriter) -> None:
+        if self.frozen:
+            await asyncio.sleep(60)
+        if path == "/v1/generate" and body["token_ids"] == [1, 2]:
+            open_stream(writer, {"token_ids": [self.first]})
+            await writer.drain()
+            await asyncio.sleep(60)
+        await whole_decode(path, body, writer)
+
+
+def test_a_stream_on_a_decode_that_freezes_goes_on_elsewhere_long_before_its_deadline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario() -> None:
+        freezing, other = Freezable(5), Node(whole_decode)
+        await other.start()
+        async with fleet_of(Node(gone), Node(freezing)) as fleet, beating(fleet, monkeypatch):
+            tokens = Generation(ask(60.0), fleet).tokens()
+            assert await anext(tokens) == 5
+            fleet.decode.members.append(PoolMember("d1", f"http://127.0.0.1:{other.port}"))
+            freezing.frozen = True
+            assert await anext(tokens) == 5
+            assert fleet.decode.members[0].silent
+            assert await all_of(Generation(ask(60.0), fleet).tokens()) == [5, 6]
+        await other.stop()
+
+    asyncio.run(asyncio.wait_for(scenario(), 30))
+
+
+def test_the_only_decode_is_waited_for_while_it_is_frozen_and_taken_when_it_is_heard_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario() -> None:
+        freezing = Freezable(5, frozen=True)
+        async with fleet_of(Node(gone), Node(freezing)) as fleet, beating(fleet, monkeypatch):
+            (member,) = fleet.decode.members
+            while not member.silent:
+                await asyncio.sleep(0.02)
+            with pytest.raises(GenerationFailed, match="no decode answers") as failure:
+                await all_of(Generation(ask(0.5), fleet).tokens())
+            assert (failure.value.status, failure.value.code) == (504, "deadline")
+            waiting = Generation(Ask([1, 2, 3], 2, Sampling(temperature=0.0), 60.0), fleet).tokens()
+            answering = asyncio.create_task(all_of(waiting))
+            await asyncio.sleep(0.3)
+            freezing.frozen = False
+            assert await answering == [5, 6]
+            assert not member.silent
+
+    asyncio.run(asyncio.wait_for(scenario(), 30))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -15,13 +16,15 @@ import torch
 
 from pdserve.architecture import Architecture
 from pdserve.block_pool import Run
+from pdserve.convert import cast
 from pdserve.kv_cache import BlockTable, KvCache
 from pdserve.kv_receiver import KvReceiver, Reservation
 from pdserve.landing import DirectLanding, Landing, StagedLanding
-from pdserve.tensors import byte_view
+from pdserve.staging import StagingRoom
+from pdserve.tensors import byte_array, byte_view, torch_dtype
 from pdserve.transport.base import KvRefused
 from pdserve.transport.segment import Segment
-from pdwire import DType, FirstToken, LayerFrame, frames
+from pdwire import Conversion, DType, FirstToken, LayerFrame, frames
 
 LAYERS, HEADS, DIM, BLOCK, BLOCKS = 3, 2, 8, 4, 12
 SHAPE = Architecture("llama", LAYERS, 4, HEADS, DIM, 100, 64, {}, frozenset())
@@ -30,11 +33,15 @@ Settled = list[Reservation]
 
 
 def make(
-    dtype: DType = DType.FLOAT32, landing: Callable[[KvCache], Landing] = DirectLanding, *, shared: bool = False
+    dtype: DType = DType.FLOAT32,
+    landing: Callable[[KvCache], Landing] = DirectLanding,
+    *,
+    shared: bool = False,
+    can: Set[Conversion] = frozenset(),
 ) -> tuple[KvReceiver, KvCache]:
     block_bytes = BLOCK * SHAPE.kv_bytes_per_token(dtype.itemsize)
     cache = KvCache(SHAPE, dtype, "cpu", block_tokens=BLOCK, memory_bytes=BLOCKS * block_bytes, shared=shared)
-    return KvReceiver(cache, landing(cache)), cache
+    return KvReceiver(cache, landing(cache), can=can), cache
 
 
 def frame(layer: int, first: int, count: int, request: bytes = ONE, **changed: Any) -> LayerFrame:
@@ -83,6 +90,32 @@ def test_frames_land_in_their_slots_across_scattered_blocks(landing: type[Direct
     for layer in range(LAYERS):
         for which in (0, 1):
             assert torch.equal(cache.read(layer, which, spans), sent[layer, which])
+
+
+@pytest.mark.parametrize("landing", [DirectLanding, StagedLanding])
+@pytest.mark.parametrize(
+    ("have", "want", "can"),
+    [
+        (DType.BFLOAT16, DType.FLOAT32, Conversion.DTYPE),
+        (DType.FLOAT16, DType.FLOAT32, Conversion.DTYPE),
+        (DType.FLOAT32, DType.BFLOAT16, Conversion.ROUNDING),
+        (DType.FLOAT32, DType.FLOAT16, Conversion.ROUNDING),
+        (DType.FLOAT16, DType.BFLOAT16, Conversion.ROUNDING),
+        (DType.BFLOAT16, DType.FLOAT16, Conversion.ROUNDING),
+    ],
+)
+def test_kv_of_another_dtype_lands_as_the_conversion_library_says(
+    landing: type[DirectLanding], have: DType, want: DType, can: Conversion
+) -> None:
+    receiver, cache = make(want, landing, can={can})
+    reservation = receiver.reserve(ONE, 18, 20, lambda _: None)
+    assert reservation is not None
+    sent = (torch.randn(2, 18, HEADS, DIM) * 100).to(torch_dtype(have))
+    send(receiver, frame(1, 0, 18, dtype=have), sent)
+    expected = cast(byte_array(sent), have, want).view("u1")
+    for which in (0, 1):
+        landed = byte_array(cache.read(1, which, reservation.table.spans(0, 18)).contiguous())
+        assert (landed.reshape(-1) == expected[which].reshape(-1)).all()
 
 
 def test_the_end_is_refused_while_something_is_missing_and_names_it() -> None:
@@ -250,3 +283,75 @@ def test_a_request_in_too_many_pieces_is_refused_by_name(monkeypatch: pytest.Mon
     assert receiver.reserve(ONE, 18, 20, lambda _: None) is not None
     with pytest.raises(KvRefused, match="too scattered"):
         receiver.lend(ONE)
+
+
+def test_a_first_token_is_refused_while_a_frame_is_being_written() -> None:
+    receiver, _ = make()
+    reservation = receiver.reserve(ONE, 4, 4, lambda _: None)
+    assert reservation is not None
+    for layer in range(LAYERS):
+        send(receiver, frame(layer, 0, 4), torch.ones(2, 4, HEADS, DIM))
+    receiver.place(frame(0, 0, 4))
+    with pytest.raises(KvRefused, match="still on its way"):
+        receiver.first_token(FirstToken(request=ONE, token=1, prompt_tokens=4))
+    assert not reservation.settled
+    receiver.landed(frame(0, 0, 4))
+    receiver.first_token(FirstToken(request=ONE, token=1, prompt_tokens=4))
+    assert reservation.settled
+
+
+def staged(room: StagingRoom, **changed: Any) -> tuple[KvReceiver, KvCache]:
+    return make(landing=lambda cache: StagedLanding(cache, room), **changed)
+
+
+def test_frames_that_are_staged_share_one_bounded_room() -> None:
+    body = frame(0, 0, 4).body_bytes
+    room = StagingRoom(2 * body, wait_s=0.05)
+    receiver, _ = staged(room)
+    requests = [bytes([number]) * 16 for number in range(1, 4)]
+    for request in requests:
+        assert receiver.reserve(request, 4, 4, lambda _: None) is not None
+    for request in requests[:2]:
+        receiver.place(frame(0, 0, 4, request))
+    with pytest.raises(KvRefused, match="no memory free to stage it"):
+        receiver.place(frame(0, 0, 4, requests[2]))
+    assert room.taken == 2 * body
+    receiver.landed(frame(0, 0, 4, requests[0]))
+    receiver.place(frame(0, 0, 4, requests[2]))
+    for request in requests[1:]:
+        receiver.aborted(request, "given up")
+    assert room.taken == 0
+
+
+def test_a_frame_that_waits_for_room_is_staged_as_soon_as_there_is_some() -> None:
+    body = frame(0, 0, 4).body_bytes
+    receiver, _ = staged(StagingRoom(body, wait_s=20))
+    for request in (ONE, TWO):
+        assert receiver.reserve(request, 4, 4, lambda _: None) is not None
+    receiver.place(frame(0, 0, 4))
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(receiver.place, frame(0, 0, 4, TWO))
+        receiver.landed(frame(0, 0, 4))
+        assert waiting.result(20)
+
+
+def test_a_refused_frame_leaves_no_room_taken() -> None:
+    room = StagingRoom(1 << 20)
+    receiver, _ = staged(room)
+    for refused in (frame(0, 0, 4), frame(0, 0, 4, TWO)):
+        with pytest.raises(KvRefused):
+            receiver.place(refused)
+    assert room.taken == 0
+
+
+@pytest.mark.parametrize("have", [DType.FLOAT32, DType.BFLOAT16])
+def test_values_that_float16_cannot_hold_cost_their_request_and_are_counted(have: DType) -> None:
+    receiver, _ = make(DType.FLOAT16, can={Conversion.ROUNDING})
+    assert receiver.reserve(ONE, 4, 4, lambda _: None) is not None
+    kv = torch.ones(2, 4, HEADS, DIM, dtype=torch_dtype(have))
+    kv[0, 1, 0, 0], kv[1, 0, 0, 3], kv[1, 3, 1, 7] = 1e5, -7e4, float("inf")
+    with pytest.raises(KvRefused, match="2 of its values are beyond what float16 can hold; serve with bfloat16"):
+        send(receiver, frame(0, 0, 4, dtype=have), kv)
+    receiver.aborted(ONE, "refused")
+    receiver.release(ONE)
+    receiver.check_integrity()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pdserve.secret_file import SecretFile, rotated
+from pdserve.secret_file import SecretFile, TooManySecrets, rotated
 from pdwire import Secret
 
 OLD, NEW = Secret(bytes(32)), Secret(bytes(range(32)))
@@ -47,7 +47,21 @@ def test_a_second_rotation_does_not_prolong_the_first_secret(path: Path) -> None
     second = rotated(first, third, 1050.0, 500.0)
     assert [line.split(" until ")[1:] for line in second.splitlines()] == [[], ["1550"], ["1100"]]
     assert len(rotated(second, OLD, 2000.0, 5.0).splitlines()) == 2, "what has run out is gone"
-    assert len(rotated(rotated(second, OLD, 1060.0, 5.0), NEW, 1060.0, 5.0).splitlines()) == 4
+
+
+def test_no_secret_is_dropped_before_the_end_that_it_was_promised(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    for number in range(3):
+        text = rotated(text, Secret(bytes([number]) * 32), 1000.0 + number, 100.0)
+    assert OLD.value.hex() in text and len(text.splitlines()) == 4
+    with pytest.raises(TooManySecrets, match="4 are taken already, one of them for 90 s more"):
+        rotated(text, NEW, 1010.0, 100.0)
+    assert len(rotated(text, NEW, 1100.5, 100.0).splitlines()) == 4, "the first has run out"
+    assert rotated(text, NEW, 1010.0, 0.0).splitlines() == [NEW.value.hex()]
+
+
+def test_a_window_is_never_shorter_than_it_was_said_to_be(path: Path) -> None:
+    assert rotated(path.read_text(encoding="utf-8"), NEW, 1000.5, 100.0).splitlines()[1].endswith(" until 1101")
 
 
 def test_with_a_window_of_nothing_only_the_new_one_is_taken(path: Path) -> None:

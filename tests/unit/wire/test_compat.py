@@ -92,7 +92,7 @@ def test_a_model_that_the_contract_cannot_carry_is_refused_by_name_though_both_a
     ("conversion", "changed", "exact"),
     [
         (Conversion.DTYPE, {"dtype": DType.FLOAT32}, True),
-        (Conversion.DTYPE, {"dtype": DType.FLOAT16}, False),
+        (Conversion.ROUNDING, {"dtype": DType.FLOAT16}, False),
         (Conversion.TP, {"tp_size": 4}, True),
         (Conversion.LAYOUT, {"layout": Layout.HEAD_MAJOR}, True),
         (Conversion.LAYOUT, {"isa_layout": "vec"}, True),

@@ -9,6 +9,7 @@ from tests.kv_examples import DECODE, PREFILL, layer_frame, request_id
 from tests.unit.wire.peers import Peers, deliver, kv_body, wire_bytes
 
 from pdwire import (
+    CONNECTION,
     Abort,
     AbortCode,
     Bye,
@@ -356,7 +357,7 @@ def test_both_sides_reach_the_same_verdict_and_may_not_go_on() -> None:
 
 
 def test_what_decode_can_convert_comes_in_the_form_that_prefill_computed() -> None:
-    can = frozenset({Conversion.DTYPE})
+    can = frozenset({Conversion.ROUNDING})
     prefill = Connection(Role.PREFILL, PREFILL, can=can)
     decode = Connection(Role.DECODE, replace(DECODE, dtype=DType.BFLOAT16), can=can)
     deliver(decode, wire_bytes(prefill, prefill.hello))
@@ -368,3 +369,28 @@ def test_a_hello_other_than_one_s_own_is_not_sent() -> None:
     prefill = Connection(Role.PREFILL, PREFILL)
     with pytest.raises(LocalProtocolError, match="own record"):
         prefill.send(seal(Hello(role=Role.PREFILL, record=DECODE, offer=Offer())))
+
+
+@pytest.mark.parametrize("end", ["bye", "abort of the connection"])
+def test_who_aborts_a_request_and_leaves_at_once_is_owed_nothing(end: str) -> None:
+    """Found by fuzzing: the answer to an ABORT was owed on a connection that was closed already."""
+    peers = Peers()
+    abort = Abort(request=request_id(1), code=AbortCode.CANCELLED, reason="client left")
+    last = Bye() if end == "bye" else Abort(request=CONNECTION, code=AbortCode.INTERNAL, reason="out of memory")
+    for frame in (abort, last):
+        peers.say(peers.prefill, frame)
+    assert peers.decode.owed() == []
+
+
+@pytest.mark.parametrize("leaves", [({Conversion.DTYPE}, set()), (set(), {Conversion.DTYPE})])
+def test_a_conversion_that_one_side_alone_agrees_to_is_refused_by_both(
+    leaves: tuple[set[Conversion], set[Conversion]],
+) -> None:
+    prefill = Connection(Role.PREFILL, replace(PREFILL, dtype=DType.BFLOAT16), can=leaves[0])
+    decode = Connection(Role.DECODE, replace(DECODE, dtype=DType.FLOAT32), can=leaves[1])
+    for one, other in ((prefill, decode), (decode, prefill)):
+        for buffer in one.send(seal(one.hello)):
+            other.feed(buffer)
+        with pytest.raises(IncompatiblePeer, match="dtype: prefill bfloat16, decode float32"):
+            other.next_event()
+    assert prefill.verdict == decode.verdict

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -10,7 +11,22 @@ import pytest
 from tests.kv_examples import layer_frame, request_id
 from tests.unit.wire.peers import TINY_DECODE, TINY_PREFILL, kv_body
 
-from pdwire import Abort, AbortCode, Bye, DType, FirstToken, Frame, Hello, Kind, LayerFrame, Offer, Role, seal
+from pdwire import (
+    Abort,
+    AbortCode,
+    Bye,
+    Complete,
+    Credit,
+    DType,
+    FirstToken,
+    Frame,
+    Hello,
+    Kind,
+    LayerFrame,
+    Offer,
+    Role,
+    seal,
+)
 from pdwire.inspect import Examined, Inspection
 
 ONE, TWO = request_id(1), request_id(2)
@@ -85,10 +101,35 @@ def faults_of(frames: list[Frame], spoil: Callable[[bytearray], None] = lambda d
             "kv_heads and head_dim are exchanged",
         ),
         ([HELLO, layer_frame(ONE, 4, record=TINY_PREFILL), Bye()], "the model has no such layer"),
+        ([HELLO, *layers(ONE), Bye()], f"request {ONE.hex()} has no end"),
+        ([HELLO, *layers(ONE), done(ONE, 8), Bye(), Bye()], "prefill may not say bye while the connection is closed"),
+        ([HELLO, *layers(ONE), done(ONE, 8), Bye(), *layers(TWO)], "may not say layer while the connection is closed"),
+        ([HELLO, HELLO, Bye()], "prefill may not say hello while the connection is open"),
+        ([HELLO, *layers(ONE), done(ONE, 8), done(ONE, 8), Bye()], "its request has ended before it: token 9"),
+        (
+            [HELLO, Abort.because(AbortCode.CANCELLED, "x", ONE), *layers(ONE), Bye()],
+            "has ended before it: given up: x",
+        ),
+        ([HELLO, Credit(total=1 << 20), Bye()], "prefill may not say credit"),
+        ([HELLO, Complete(request=ONE), Bye()], "prefill may not say complete"),
+        ([HELLO, Abort.because(AbortCode.INTERNAL, "x"), Bye()], "prefill gave the whole connection up"),
     ],
 )
 def test_what_is_wrong_is_named(frames: list[Frame], words: str) -> None:
     assert words in faults_of(frames)
+
+
+def test_what_is_said_does_not_grow_with_what_a_hello_claims() -> None:
+    wide = replace(TINY_PREFILL, layers=65536)
+    frames: list[Frame] = [replace(HELLO, record=wide), *layers(ONE)]
+    frames += [done(request_id(number), 8) for number in range(1, 300)]
+    began = time.process_time()
+    words = faults_of([*frames, Bye()])
+    assert time.process_time() - began < 5, "each first token is compared with 65536 layers"
+    assert "layer 4 tokens: expected 8, got 0" in words and "and so are 65512 other layers" in words
+    assert len(words) < 300 * 21 * 200
+    inspection, _ = examine(written([HELLO, *(layers(request_id(number))[0] for number in range(1, 100)), Bye()]))
+    assert len(inspection.faults) == 21 and inspection.faults[-1] == "and so have 79 other requests"
 
 
 def test_a_flipped_bit_costs_its_frame_and_the_next_one_is_read() -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pdwire import Attention
 from pdwire.kvmodel import ConfigError, read_kv_model
@@ -98,3 +100,51 @@ def test_kv_heads_default_to_the_attention_heads() -> None:
 def test_a_config_of_something_else_names_the_key(key: str, value: Any) -> None:
     with pytest.raises(ConfigError, match=key):
         read_kv_model(config("llama-3.1-8b", **{key: value}))
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"rope_scaling": "yarn"}, "`rope_scaling` must be an object, it is 'yarn'"),
+        ({"rope_scaling": [1]}, "`rope_scaling` must be an object"),
+        ({"rope_parameters": 3}, "`rope_parameters` must be an object"),
+        ({"rope_scaling": {"factor": float("nan")}}, "rope factor must be finite"),
+        ({"rope_scaling": {"rope_type": {"a": {"b": 1}}}}, "rope rope_type.a must be a number"),
+        ({"rope_scaling": {"short_factor": [1.0, "x"]}}, "rope short_factor must be a number: 'x'"),
+        ({"rope_scaling": {f"k{number}": 1 for number in range(80)}}, "at most 64 keys"),
+        ({"rope_theta": float("nan")}, "rope rope_theta must be finite"),
+        ({"rope_theta": float("inf")}, "rope rope_theta must be finite"),
+        ({"layer_types": [1, {"a": 1}]}, "`layer_types` must be a list of names"),
+        ({"layer_types": "abc"}, "`layer_types` must be a list of names"),
+        ({"num_hidden_layers": 1_000_000_000}, "`num_hidden_layers` must be at most 65536"),
+        ({"num_hidden_layers": 32.0}, "`num_hidden_layers` must be a positive integer, it is 32.0"),
+        ({"num_key_value_heads": 0}, "`num_key_value_heads` must be a positive integer, it is 0"),
+        ({"num_key_value_heads": 10**6000}, "`num_key_value_heads` must be at most 65535"),
+        ({"num_attention_heads": 10**6}, "`num_attention_heads` must be at most 65535"),
+        ({"hidden_size": 5, "head_dim": None}, "`hidden_size` 5 is less than one for each of 32 heads"),
+        ({"head_dim": 0}, "`head_dim` must be a positive integer"),
+        ({"max_position_embeddings": "x"}, "`max_position_embeddings` must be a positive integer, it is 'x'"),
+        ({"kv_lora_rank": -1}, "`kv_lora_rank` must be a positive integer"),
+    ],
+)
+def test_what_no_model_has_is_an_error_that_names_the_key(changed: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError) as failure:
+        read_kv_model(config("llama-3.1-8b", **changed))
+    assert words in str(failure.value) and len(str(failure.value)) < 300
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+_KEYS = sorted({key for name in ("llama-3.1-8b", "deepseek-v3.2", "gemma-3-27b") for key in config(name)})
+
+
+@settings(max_examples=300, deadline=None)
+@given(changed=st.dictionaries(st.sampled_from(_KEYS), _JSON, min_size=1, max_size=3))
+def test_any_value_of_any_key_is_read_or_refused_by_name(changed: dict[str, Any]) -> None:
+    try:
+        read_kv_model(config("llama-3.1-8b", **changed))
+    except ConfigError:
+        return

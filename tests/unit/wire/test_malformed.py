@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+import time
 from collections.abc import Callable
 
 import pytest
@@ -22,11 +23,13 @@ from pdwire import (
     IncompatiblePeer,
     Kind,
     LayerFrame,
+    LocalProtocolError,
     Offer,
     RemoteProtocolError,
     Role,
     WireError,
     seal,
+    strictjson,
 )
 from pdwire.header import read_head, write_control_head
 
@@ -122,6 +125,14 @@ BODIES: list[tuple[str, Kind, bytes, str]] = [
     ("a key twice", Kind.HELLO, b'{"role":"prefill","role":"decode"}', "json key twice: 'role'"),
     ("unknown key", Kind.HELLO, hello_json(extra=1), "hello has an unknown key 'extra'"),
     ("unknown record key", Kind.HELLO, hello_json(record__extra=1), "hello record has an unknown key 'extra'"),
+    ("unknown conversion", Kind.HELLO, hello_json(converts=["magic"]), "unknown conversion: 'magic'"),
+    ("a conversion twice", Kind.HELLO, hello_json(converts=["tp", "tp"]), "converts must name each conversion once"),
+    ("no conversion", Kind.HELLO, hello_json(converts=[]), "converts is left out where it is empty"),
+    ("conversions as text", Kind.HELLO, hello_json(converts="tp"), "hello converts must be a list of at most 6"),
+    ("utf-16", Kind.HELLO, hello_json().decode().encode("utf-16"), "hello is not json"),
+    ("utf-16 without a mark", Kind.HELLO, hello_json().decode().encode("utf-16-le"), "hello is not json"),
+    ("utf-32", Kind.HELLO, hello_json().decode().encode("utf-32-be"), "hello is not json"),
+    ("a byte order mark", Kind.HELLO, b"\xef\xbb\xbf" + hello_json(), "hello is not json"),
     ("missing key", Kind.HELLO, hello_json(record__layers=...), "hello record has no 'layers'"),
     ("unknown role", Kind.HELLO, hello_json(role="router"), "unknown role: 'router'"),
     ("wrong role", Kind.HELLO, hello_json(role="decode"), "peer of decode must be prefill: 'decode'"),
@@ -267,3 +278,11 @@ def listen(data: bytes) -> None:
                 decode.send(seal(decode.hello))
     except (RemoteProtocolError, IncompatiblePeer) as error:
         assert str(error)
+
+
+def test_many_keys_of_which_the_last_is_there_twice_are_refused_at_once() -> None:
+    body = json.dumps({f"k{number}": 0 for number in range(7200)}).encode()[:-1] + b',"k7199":0}'
+    began = time.process_time()
+    with pytest.raises(LocalProtocolError, match="json key twice: 'k7199'"):
+        strictjson.load("hello", body)
+    assert time.process_time() - began < 0.5, "as long as it takes to count each key in all of them"

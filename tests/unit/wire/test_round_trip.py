@@ -23,6 +23,7 @@ from pdwire import (
     Attention,
     ByteOrder,
     CompatRecord,
+    Conversion,
     DType,
     Frame,
     Hello,
@@ -122,7 +123,8 @@ def test_a_record_with_every_field_in_use_survives_hello() -> None:
         tp_rank=3,
         block_tokens=64,
     )
-    hello = Hello(role=Role.PREFILL, record=record, offer=Offer(max_frame_bytes=1 << 20, idle_s=0.5))
+    offer, converts = Offer(max_frame_bytes=1 << 20, idle_s=0.5), (Conversion.ROUNDING, Conversion.DTYPE)
+    hello = Hello(role=Role.PREFILL, record=record, offer=offer, converts=converts)
     raw = b"".join(seal(hello).buffers)
     assert bodies.decode(read_head(raw[:HEAD_BYTES]).kind, bytes(16), raw[HEAD_BYTES:]) == hello
 

@@ -108,8 +108,25 @@ def test_a_dtype_is_convertible_only_where_the_engine_can_and_exact_only_where_i
 ) -> None:
     prefill, decode = replace(PREFILL, dtype=have), replace(DECODE, dtype=want)
     assert not verdict(prefill, decode).ok
-    result = verdict(prefill, decode, can={Conversion.DTYPE})
+    result = verdict(prefill, decode, can={Conversion.DTYPE, Conversion.ROUNDING})
     assert result.ok and result.exact is exact
+    assert verdict(prefill, decode, can={Conversion.DTYPE}).ok is exact
+
+
+def test_the_advice_to_round_is_given_only_where_rounding_would_help() -> None:
+    for have, want in ((DType.FLOAT8_E4M3FN, DType.BFLOAT16), (DType.BFLOAT16, DType.FLOAT8_E5M2)):
+        sides = (replace(PREFILL, dtype=have), replace(DECODE, dtype=want))
+        (fault,) = verdict(*sides, can={Conversion.DTYPE, Conversion.ROUNDING}).fatal
+        assert "kv_rounding" not in fault.fix
+    (fault,) = verdict(PREFILL, replace(DECODE, dtype=DType.FLOAT16)).fatal
+    assert "kv_rounding: true" in fault.fix
+
+
+def test_a_rounding_that_can_overflow_says_so() -> None:
+    for want, overflows in ((DType.FLOAT16, True), (DType.BFLOAT16, False)):
+        result = verdict(PREFILL, replace(DECODE, dtype=want), can={Conversion.ROUNDING})
+        (line,) = (line for line in result.differing if line.field == "dtype")
+        assert ("65504" in line.reason) is overflows
 
 
 def test_a_quantised_dtype_is_not_converted_without_its_scales() -> None:

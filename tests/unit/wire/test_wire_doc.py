@@ -15,6 +15,7 @@ from pdwire import (
     AbortCode,
     Challenge,
     CompatRecord,
+    Conversion,
     Credentials,
     DType,
     FirstToken,
@@ -114,6 +115,9 @@ def test_the_keys_of_the_json_bodies() -> None:
     keys = {name: re.findall(r"`(\w+)`", text) for name, text in re.findall(r"`(record|offer)`: ([^.]*)\.", hello)}
     assert set(keys["record"]) == {field.name for field in fields(CompatRecord)}
     assert keys["offer"] == [field.name for field in fields(Offer)]
+    assert bodies["HELLO"] == [field.name for field in fields(Hello)]
+    names = re.findall(r"[a-z-]+", re.search(r"each once, of\s([^;]*);", hello)[1].replace(" and ", " "))  # type: ignore[index]
+    assert names == [conversion.value for conversion in Conversion]
 
 
 def test_the_bounds() -> None:
@@ -181,7 +185,7 @@ def test_the_words_that_the_proofs_are_made_of_are_the_codes() -> None:
     handshake.heard(challenge)
     said = bytes([1, 1]) + peer_nonce + secret_id
     transcript = hashlib.sha256(b"pdwire 1 handshake\0" + said).digest()
-    digest = hashlib.sha256(bodies.encode(hello)).digest()
+    digest = hmac.digest(secret, b"pdwire 1 hello\0" + bodies.encode(hello), "sha256")
     words = b"pdwire 1 proof of prefill\0" + transcript + secret_id + nonce + digest
     assert handshake.proof.mac == hmac.digest(secret, words, "sha256")
     assert handshake.proof.secret_id == secret_id and handshake.proof.hello == digest
@@ -189,6 +193,7 @@ def test_the_words_that_the_proofs_are_made_of_are_the_codes() -> None:
         "pdwire secret id",
         "pdwire 1 handshake",
         "pdwire 1 proof of ",
+        "pdwire 1 hello",
         "pdwire derived",
         "pdwire 1 traffic of ",
     ):

@@ -6,6 +6,8 @@ import numpy as np
 from tests.bench.kv.contender import Contender
 from tests.bench.kv.workload import Job
 
+from pdserve.transport.segment import COPY_ENVIRONMENT
+
 
 class Copier:
     def __init__(self, job: Job, whole: bool) -> None:
@@ -28,4 +30,11 @@ class Copier:
 CONTENDERS = [
     Contender("memcpy", None, lambda job, address: Copier(job, whole=False), note="K and V of each frame, as pushed"),
     Contender("memcpy, one call", None, lambda job, address: Copier(job, whole=True), note="the whole KV at once"),
+    Contender(
+        "memcpy, non-temporal",
+        None,
+        lambda job, address: Copier(job, whole=False),
+        environment=COPY_ENVIRONMENT,
+        note="as the first, with what pdctl sets for a prefill that writes into shared memory",
+    ),
 ]

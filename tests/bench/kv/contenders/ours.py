@@ -9,10 +9,11 @@ from tests.bench.kv.contender import Contender, Receiver, Sender
 from tests.bench.kv.workload import Job
 
 from pdserve.transport.base import Transport
-from pdserve.transport.segment import Segment
+from pdserve.transport.security import TransportSecurity
+from pdserve.transport.segment import COPY_ENVIRONMENT, Segment
 from pdserve.transport.shm import ShmTransport
 from pdserve.transport.tcp import TcpTransport
-from pdwire import FirstToken, LayerFrame, Limits, Places
+from pdwire import SECRET_BYTES, FirstToken, LayerFrame, Limits, Places, Secret, Security
 
 LIMITS = Limits(idle_s=3600)
 """Both processes of a contender are stopped while others run."""
@@ -88,7 +89,10 @@ def ours(name: str, make: Callable[[], Transport], *, streams: int = 1, checksum
 
     note = "" if checksum else "to show what the checksum costs; the product has no such switch"
     full = name if checksum else f"{name}, no checksum"
-    return Contender(full, receive, send, verified=checksum, streams=streams, ours=True, note=note)
+    environment = COPY_ENVIRONMENT if "shm" in name else {}
+    return Contender(
+        full, receive, send, verified=checksum, streams=streams, ours=True, environment=environment, note=note
+    )
 
 
 def leave_out_checksum() -> None:
@@ -105,12 +109,26 @@ def leave_out_checksum() -> None:
     header.Checksum = connection.Checksum = Nothing  # type: ignore[assignment, misc]
 
 
+SECRET = Secret(bytes(range(SECRET_BYTES)))
+AUTHENTICATED, ENCRYPTED = (
+    TransportSecurity(security, lambda: [SECRET]) for security in (Security.AUTHENTICATED, Security.ENCRYPTED)
+)
+
 CONTENDERS = [
-    ours(name, make, streams=streams, checksum=checksum)
-    for name, make, streams in (
-        ("pdctl shm", lambda: ShmTransport(LIMITS), 1),
-        ("pdctl tcp, 1 stream", lambda: TcpTransport(LIMITS), 1),
-        ("pdctl tcp, 4 streams", lambda: TcpTransport(LIMITS, streams=4), 4),
-    )
-    for checksum in (True, False)
+    *(
+        ours(name, make, streams=streams, checksum=checksum)
+        for name, make, streams in (
+            ("pdctl shm", lambda: ShmTransport(LIMITS, security=AUTHENTICATED), 1),
+            ("pdctl tcp, 1 stream", lambda: TcpTransport(LIMITS, security=AUTHENTICATED), 1),
+            ("pdctl tcp, 4 streams", lambda: TcpTransport(LIMITS, security=AUTHENTICATED, streams=4), 4),
+        )
+        for checksum in (True, False)
+    ),
+    *(
+        ours(f"pdctl tcp, {count}, encrypted", make, streams=streams)
+        for count, make, streams in (
+            ("1 stream", lambda: TcpTransport(LIMITS, security=ENCRYPTED), 1),
+            ("4 streams", lambda: TcpTransport(LIMITS, security=ENCRYPTED, streams=4), 4),
+        )
+    ),
 ]

@@ -144,6 +144,17 @@ def test_the_worst_text_takes_bounded_time(reader: Reader) -> None:
         assert time.monotonic() - begun < SECONDS, (head, unit)
 
 
+# What tests/fuzz found, cut to what it takes.
+FOUND = [Block("devlink dev info", 0, "pci/0000:5e:00.0:\n  fixed::\n    fw.psid X\n")]
+
+
+@pytest.mark.parametrize("block", FOUND, ids=lambda block: block.command)
+def test_what_a_fuzzer_once_found_is_read_or_refused(block: Block) -> None:
+    for reader in READERS:
+        if reader.claims(block):
+            _read(reader, block)
+
+
 def test_a_reader_that_breaks_is_a_reason_and_not_an_exception(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(block: Block) -> list[Fact] | Unknown:
         raise ValueError("no such column")

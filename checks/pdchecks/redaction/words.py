@@ -1,0 +1,181 @@
+"""The words of a text that name somebody or open something: hosts, domains, users, serial numbers, keys and tokens."""
+
+import re
+from collections.abc import Iterator
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """What a word is; its replacement begins so."""
+
+    HOST = "node"
+    DOMAIN = "domain"
+    USER = "user"
+    SERIAL = "serial"
+    SECRET = "redacted"
+
+
+# Words of the tools themselves: as a host's name they are replaced only where a host's name stands.
+COMMON = frozenset(
+    """
+    active all any bash bond controller cpu debian default dev down error eth fs gpu host ib info
+    kernel linux localhost local login log main master mlx5 mlx5_core net node none nvidia ping pod
+    port prefill decode proc rdma roce root router server service state sudo sys system systemd test
+    ubuntu unknown up user vm warning worker
+    """.split()  # noqa: SIM905
+)
+# Where a log without a host's name has its level.
+LEVELS = frozenset(["trace", "debug", "info", "notice", "warn", "warning", "error", "critical", "fatal", "panic"])
+_NAME = r"(?P<word>[A-Za-z0-9](?:[\w.-]{0,251}[A-Za-z0-9])?)"
+_STAMP = r"(?:[A-Z][a-z]{2}\s{1,2}\d{1,2} \d\d:\d\d:\d\d|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:[+-]\d\d:?\d\d|Z)?)"
+# Where a host's name stands: syslog, journal, prompts, uname, hostnamectl, NCCL, UCX, /etc/hosts, DNS.
+HOSTS = tuple(
+    re.compile(pattern, re.MULTILINE)
+    for pattern in (
+        rf"^{_STAMP} {_NAME} [\w@./-]{{1,80}}(?:\[\d{{1,10}}\])?: ",
+        rf"^\S{{0,40}}\[[\w.-]{{1,64}}@{_NAME}[^\]\n]{{0,200}}\][#$%]",
+        rf"^(?:\([\w.-]{{1,40}}\) ?)?[\w.-]{{1,64}}@{_NAME}:[^#$\n]{{0,200}}[#$] ",
+        rf"^Linux {_NAME} \d",
+        rf"^=== cmd: {_NAME}: \S",
+        rf"^[ \t]{{0,40}}(?:(?:Static |Transient )?[Hh]ostname|HOSTNAME|SysName)[ \t]{{0,20}}[:=][ \t]{{0,20}}\"?{_NAME}\"?$",
+        rf"^{_NAME}:\d{{1,8}}:\d{{1,8}} \[\d{{1,3}}\] ",
+        rf"^\[\d{{1,12}}\.\d{{1,9}}\] \[{_NAME}:\d{{1,8}}",
+        rf"^(?:\d{{1,3}}\.){{3}}\d{{1,3}}[ \t]{{1,40}}{_NAME}$",
+        rf"(?:ssh|from|to) [\w.-]{{1,64}}@{_NAME} port \d",
+    )
+)
+_DOMAINS = re.compile(
+    r"^[ \t]{0,40}(?:search|domain|domain_name)[ \t]{0,4}[:=]?[ \t]{1,20}(?P<word>[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63}){1,8})[ \t]{0,8}$",
+    re.MULTILINE,
+)
+_USERS = (
+    re.compile(r"(?:/home/|\bssh )(?P<word>[a-z_][\w.-]{1,31})(?=[/@\s:])"),
+    re.compile(
+        r"\b(?:password|publickey|keyboard-interactive\S{0,8}) for (?:invalid user )?(?P<word>[a-z_][\w.-]{1,31}) from "
+    ),
+    re.compile(r"\bsudo(?:\[\d{1,10}\])?:\s{1,12}(?P<word>[a-z_][\w.-]{1,31}) : "),
+    re.compile(
+        r"\b(?P<word>[\w.+-]{1,64}@(?!openssh\.com|libssh\.org)[a-z0-9-]{1,63}(?:\.[a-z0-9-]{2,63}){0,4}\."
+        r"(?!service|target|socket|timer|mount|slice|scope|path|device)[a-z]{2,12})\b"
+    ),
+)
+_NOBODY = frozenset(
+    """
+    root ubuntu debian ec2-user centos rocky admin nobody lost+found linuxbrew user
+    """.split()  # noqa: SIM905
+)
+_SERIALS = re.compile(
+    r"\b(?:serial(?:[ _-]?(?:number|no|num))?|s/n|sn)\b\"?\]?[ \t]{0,20}[:= ][ \t]{0,20}\"?"
+    r"(?P<word>(?=[A-Za-z_-]{0,63}\d)[A-Za-z0-9][\w-]{5,63})",
+    re.IGNORECASE,
+)
+SECRETS = (
+    re.compile(
+        r"(?:\b|_)(?:token|secret|passwd|password|passphrase|api[_-]?key|access[_-]?key(?:[_-]?id)?|secret[_-]?key|private[_-]?key|"
+        r"auth[_-]?key|credentials?|become[_-]?pass)\"?'?[ \t]{0,4}[=:][ \t]{0,4}[\"']?(?P<word>[^\s\"',;&]{4,512})",
+        re.IGNORECASE,
+    ),
+    re.compile(r"--?(?:token|secret|pass|password|passphrase|api-key)[ \t]{1,4}(?P<word>[^\s\"'-][^\s\"']{3,511})"),
+    re.compile(r"\b(?:password|passwd)[ \t]{1,4}(?P<word>(?=[^\s\"']{0,60}\d)[^\s\"']{4,512})"),
+    re.compile(r"\b(?:Bearer|Basic)\s{1,4}(?P<word>[A-Za-z0-9+/=._~-]{8,2048})"),
+    re.compile(r"\b(?P<word>(?:hf_|sk-|ghp_|gho_|github_pat_|glpat-|nvapi-|xox[bp]-|AKIA|ASIA)[A-Za-z0-9_-]{12,255})"),
+    re.compile(r"\b(?P<word>eyJ[A-Za-z0-9_-]{10,2048}\.[A-Za-z0-9_-]{4,4096}\.[A-Za-z0-9_-]{4,1024})"),
+    re.compile(r"\b(?:ssh-(?:rsa|ed25519|dss)|ecdsa-sha2-\S{1,20}) (?P<word>AAAA[A-Za-z0-9+/=]{20,4096})"),
+    re.compile(r"://[^\s:/@]{1,64}:(?P<word>[^\s/@]{1,256})@"),
+)
+_NO_SECRETS = frozenset(
+    [
+        "none",
+        "null",
+        "true",
+        "false",
+        "yes",
+        "no",
+        "on",
+        "off",
+        "unset",
+        "empty",
+        "required",
+        "enabled",
+        "disabled",
+        "optional",
+        "missing",
+        "invalid",
+        "expired",
+    ]
+)
+# Also one that was cut off before its end.
+PRIVATE_KEY = re.compile(
+    r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?:(?:\s|\\n){0,8}[A-Za-z0-9+/=]{1,200})*(?:(?:\s|\\n){0,8}-----END [A-Z ]{0,40}-----)?"
+)
+_CSV_SERIAL = re.compile(r"(?:^|, )(?:gpu_)?serial(?:, |$)")
+
+
+def is_common(name: str) -> bool:
+    """Whether a host's name may be something else wherever it does not stand in a host's place."""
+    telling = len(name) > 2 or (len(name) == 2 and name[0].isalpha() and name[1].isdigit())
+    return name.lower() in COMMON or not telling or name.isdecimal()
+
+
+def is_no_secret(word: str) -> bool:
+    """What stands in a secret's place and is none."""
+    return (
+        word.lower().rstrip(".)]}:") in _NO_SECRETS
+        or word.isdecimal()
+        or word.startswith((f"{Kind.SECRET}-", "$", "<", "*"))
+    )
+
+
+def words(text: str) -> Iterator[tuple[Kind, str]]:
+    """Each with what it is; a host with a domain gives both, and the host alone."""
+    for pattern in HOSTS:
+        for match in pattern.finditer(text):
+            yield from host(match["word"])
+    for match in _DOMAINS.finditer(text):
+        yield from _domains(match["word"])
+    for pattern in _USERS:
+        for match in pattern.finditer(text):
+            if match["word"] not in _NOBODY:
+                yield Kind.USER, match["word"]
+    for match in _SERIALS.finditer(text):
+        yield Kind.SERIAL, match["word"]
+    yield from _csv(text)
+    for pattern in SECRETS:
+        for match in pattern.finditer(text):
+            word = match["word"]
+            # Digits among letters, or long: no word that stands elsewhere with another meaning.
+            if not is_no_secret(word) and (len(word) > 15 or (len(word) > 5 and re.search(r"\d", word))):
+                yield Kind.SECRET, word
+
+
+def host(name: str) -> Iterator[tuple[Kind, str]]:
+    """What a host's name teaches."""
+    first, _, domain = name.partition(".")
+    if re.fullmatch(r"[\d.]+", name) or name.lower() in LEVELS:
+        return
+    yield Kind.HOST, first
+    yield from _domains(domain)
+
+
+def _domains(name: str) -> Iterator[tuple[Kind, str]]:
+    """The domain and those that it lies in, down to the one that somebody owns."""
+    while "." in name:
+        yield Kind.DOMAIN, name
+        name = name.partition(".")[2]
+
+
+def _csv(text: str) -> Iterator[tuple[Kind, str]]:
+    """Serial numbers in a column of nvidia-smi's CSV."""
+    column = None
+    for line in text.split("\n"):
+        if len(line) > 4000:
+            continue
+        if _CSV_SERIAL.search(line):
+            names = line.split(", ")
+            column = next(at for at, name in enumerate(names) if name in ("serial", "gpu_serial"))
+        elif line.startswith("=== "):
+            column = None
+        elif column is not None:
+            cells = line.split(", ")
+            if len(cells) > column and re.fullmatch(r"\w{6,40}", cells[column]):
+                yield Kind.SERIAL, cells[column]

@@ -1,0 +1,55 @@
+"""What a plan stands on, on this side: the inventory, the policy, the roles, the given variables; as digests by name."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pdctl.content import content_root
+from pdctl.inventory import Host, Inventory
+from pdctl.policy_source import SITE
+
+Fingerprint = Mapping[str, Mapping[str, str]]
+"""Kind (inventory, policy, roles, variables) -> name of a thing -> its digest."""
+
+_CONTENT = ("roles", "playbooks", "ansible.cfg")
+_POLICY = Path("roles/policy/files/policy.yml")
+
+
+def fingerprint(inventory: Inventory, variables: Mapping[str, Any], salt: str) -> Fingerprint:
+    """variables: of `-e`. salt: keeps the digest of a short secret from being looked up in a list."""
+    root = content_root()
+    folder = inventory.source if inventory.source.is_dir() else inventory.source.parent
+    policy = {"shipped": _file(root / _POLICY), f"{SITE} beside the inventory": _file(folder / SITE)}
+    files = {str(path.relative_to(root)): _file(path) for name in _CONTENT for path in _below(root / name)}
+    return {
+        "inventory": {host.name: digest([salt, _host(host)]) for host in inventory},
+        "policy": policy,
+        "roles": {name: found for name, found in sorted(files.items()) if Path(name) != _POLICY},
+        "variables": {name: digest([salt, value]) for name, value in variables.items()},
+    }
+
+
+def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """The names that are in one only, or that differ, sorted."""
+    return sorted(name for name in {*then, *now} if then.get(name) != now.get(name))
+
+
+def digest(value: Any) -> str:
+    canonical = json.dumps(value, sort_keys=True, default=str)
+    return hashlib.sha256(canonical.encode(errors="surrogateescape")).hexdigest()
+
+
+def _host(host: Host) -> list[Any]:
+    return [host.address, host.port, host.user, host.connection, host.groups, host.variables]
+
+
+def _below(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    return [each for each in sorted(path.rglob("*")) if each.is_file() and "__pycache__" not in each.parts]
+
+
+def _file(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "absent"

@@ -1,0 +1,107 @@
+"""Makes a plan from a check, and does exactly what a plan says, or refuses and names what moved."""
+
+import dataclasses
+import json
+import secrets
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from pdctl.errors import PdError, UsageError
+from pdctl.exit_codes import ExitCode
+from pdctl.inventory import load_inventory
+from pdctl.provisioning.batches import pattern
+from pdctl.provisioning.fingerprint import Fingerprint, digest, fingerprint
+from pdctl.provisioning.options import Options
+from pdctl.provisioning.outcome import HostResult, Status
+from pdctl.provisioning.plan import Plan, mark_deviations, moved, moved_nodes, plan_document, write_plan
+from pdctl.provisioning.record import BACKUPS, file_of
+from pdctl.provisioning.run import Report, Watch, provision
+from pdctl.provisioning.runner import extra_variables
+
+_LARGEST_STATE = 64 << 20
+
+
+def make_plan(path: Path, options: Options, watch: Watch, warn: Callable[[str], None]) -> Report:
+    """Check, and write the plan to `path`.
+
+    Raises:
+        UsageError: as of `provision`, or what the plan stands on moved while it was made.
+        PdError: there is no host that a plan could be about; nothing was written.
+    """
+    options = dataclasses.replace(options, check=True, diff=True)
+    salt = secrets.token_hex(8)
+    before = _fingerprint(options, salt)
+    report = provision(options, watch, warn)
+    if _fingerprint(options, salt) != before:
+        raise UsageError("inventory, policy or roles changed while the plan was made", hint="make it again")
+    states = _states(report)
+    document = plan_document(report.run_id, salt, options.for_record(), before, report.hosts, states)
+    if not document["hosts"]:
+        raise PdError("no host came through the check, so there is no plan", code=ExitCode.INCOMPLETE)
+    write_plan(path, document)
+    return report
+
+
+def apply_plan(plan: Plan, options: Options, watch: Watch, warn: Callable[[str], None]) -> Report:
+    """Run on the hosts of the plan. options: what the command line may add (forks, batches, privileges, variables).
+
+    Raises:
+        UsageError: something that the plan stands on is not as it was; nothing was touched.
+        PdError: a node of the plan cannot be looked at; nothing was touched.
+    """
+    wanted = plan.options
+    options = dataclasses.replace(
+        options,
+        inventory=Path(wanted["inventory"]),
+        limit=wanted["limit"],
+        tags=tuple(wanted["tags"]),
+        skip_tags=tuple(wanted["skip_tags"]),
+        become=options.become or wanted["become"],
+    )
+    _refuse(moved(plan, _fingerprint(options, plan.salt)))
+    if plan.left_out:
+        limit = pattern(list(plan.hosts))
+        if limit is None:
+            raise UsageError("the plan leaves hosts out, and a name in it means more in a pattern of Ansible")
+        options = dataclasses.replace(options, limit=limit)
+    # Only what is tagged `always` runs: the look at the node before a run.
+    look = provision(dataclasses.replace(options, check=True, tags=("always",), skip_tags=()), watch, warn)
+    away = [host for host in look.hosts if host.status not in (Status.OK, Status.CHANGED, Status.PARTLY)]
+    if look.interrupted or away:
+        raise PdError(
+            "the nodes of the plan cannot all be looked at, so nothing was touched",
+            detail="\n".join(f"{host.name}: {_why(host)}" for host in away) or None,
+            code=ExitCode.INTERRUPTED if look.interrupted else ExitCode.INCOMPLETE,
+        )
+    _refuse(moved_nodes(plan, _states(look)))
+    expected = {name: digest(host.state) for name, host in plan.hosts.items()}
+    options = dataclasses.replace(options, variables={"backup_expected": expected})
+    return provision(options, watch, warn, lambda fold: mark_deviations(plan, fold.hosts))
+
+
+def _why(host: HostResult) -> str:
+    return host.unreachable or (host.failure.message if host.failure else host.status.value)
+
+
+def _refuse(lines: list[str]) -> None:
+    if lines:
+        raise UsageError(
+            "the plan no longer holds, so nothing was touched",
+            detail="changed since:\n" + "\n".join(lines),
+            hint="make the plan again: `pdctl provision INVENTORY --plan-out FILE`",
+        )
+
+
+def _fingerprint(options: Options, salt: str) -> Fingerprint:
+    inventory = load_inventory(options.inventory, limit=options.limit)
+    return fingerprint(inventory, extra_variables(options.extra_vars), salt)
+
+
+def _states(report: Report) -> Mapping[str, Mapping[str, str]]:
+    """Host -> item of its managed state -> digest, as the check left it in the record."""
+    found = {}
+    for host in report.hosts:
+        path = report.folder / BACKUPS / file_of(host.name)
+        if path.exists() and path.stat().st_size <= _LARGEST_STATE:
+            found[host.name] = json.loads(path.read_bytes()).get("state", {})
+    return found

@@ -1,0 +1,69 @@
+"""What changed, for people and as JSON."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from pdchecks.changes import Change, Comparison, Seen
+from pdchecks.finding import document as findings_document
+from pdctl.render.block import block
+
+
+def lines(made: Comparison, width: int) -> Iterator[tuple[str, str]]:
+    """(line, style): new faults, then the changes, the likeliest cause first."""
+    for finding in made.appeared:
+        yield f"NEW     {finding.status.value.upper()} {finding.check}  {finding.subject}", "bold red"
+        yield from block("", finding.summary, width)
+    for finding in made.gone:
+        yield f"GONE    {finding.check}  {finding.subject}", ""
+    if made.appeared or made.gone:
+        yield "", ""
+    for change in made.changes:
+        yield f"CHANGED {change.kind}  {change.node}: {change.object}", "yellow" if change.behind else ""
+        yield from block("", f"{_value(change.before)} -> {_value(change.after)}", width)
+        if change.behind:
+            yield from block("behind", ", ".join(dict.fromkeys(finding.check for finding in change.behind)), width)
+        for label, seen in (("before", change.before), ("now", change.after)):
+            if seen is not None and change.behind:
+                yield from block(label, f"{seen.quote.text.splitlines()[0].strip()}  [{seen.quote.command}]", width)
+    kinds = dict.fromkeys(kind for _, kind in made.unseen)
+    if kinds:
+        yield "", ""
+        yield f"not compared, seen at one time only: {', '.join(kinds)}", ""
+    likely = sum(bool(change.behind) for change in made.changes)
+    yield (
+        f"{len(made.changes)} changed, {likely} of them may be behind {len(made.appeared)} new faults; "
+        f"{len(made.gone)} faults are gone",
+        "",
+    )
+
+
+def _value(seen: Seen | None) -> str:
+    return "(absent)" if seen is None else seen.value or "(empty)"
+
+
+def document(made: Comparison) -> dict[str, Any]:
+    """Schema `pdctl.changes/1`: within version 1 keys may be added; none is removed or changes its meaning."""
+    return {
+        "schema": "pdctl.changes/1",
+        "changes": [_change(change) for change in made.changes],
+        "appeared": findings_document(made.appeared)["findings"],
+        "gone": findings_document(made.gone)["findings"],
+        "not_compared": [{"node": node, "kind": kind} for node, kind in made.unseen],
+    }
+
+
+def _change(change: Change) -> dict[str, Any]:
+    return {
+        "kind": change.kind,
+        "node": change.node,
+        "object": change.object,
+        "before": _seen(change.before),
+        "after": _seen(change.after),
+        "behind": list(dict.fromkeys(finding.check for finding in change.behind)),
+    }
+
+
+def _seen(seen: Seen | None) -> dict[str, str] | None:
+    if seen is None:
+        return None
+    return {"value": seen.value, "command": seen.quote.command, "text": seen.quote.text}

@@ -1,0 +1,1 @@
+echo 16384 > /proc/sys/net/ipv4/neigh/default/gc_thresh3

@@ -1,0 +1,1 @@
+iblinkinfo | grep -i mtu

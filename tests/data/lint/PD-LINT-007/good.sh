@@ -1,0 +1,2 @@
+ibv_devinfo | grep active_mtu
+rdma link

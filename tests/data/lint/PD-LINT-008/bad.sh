@@ -1,0 +1,1 @@
+ibstat mlx5_0 | grep -i mtu

@@ -1,0 +1,1 @@
+ibstat | grep 'Link layer: Ethernet' || echo 'offload is off'

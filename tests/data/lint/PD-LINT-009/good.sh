@@ -1,0 +1,1 @@
+ibstat | grep 'Link layer'

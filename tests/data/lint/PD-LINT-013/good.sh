@@ -1,0 +1,1 @@
+nvidia-smi -i 0 -c EXCLUSIVE_PROCESS

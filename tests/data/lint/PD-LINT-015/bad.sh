@@ -1,0 +1,2 @@
+apt-get install -y locales
+locale-gen en_US.UTF-8

@@ -1,0 +1,1 @@
+safe_yum() { LANG=en_US.UTF-8 yum "$@"; }

@@ -1,0 +1,1 @@
+safe_yum() { LC_ALL=C.UTF-8 yum "$@"; }

@@ -1,0 +1,1 @@
+echo 'net.core.rmem_max=268435456' > /etc/sysctl.conf

@@ -1,0 +1,1 @@
+ethtool -A ens4f0np0 rx on tx on

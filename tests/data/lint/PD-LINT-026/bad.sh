@@ -1,0 +1,2 @@
+mlnx_qos -i ens4f0np0 \
+  --trust pcp

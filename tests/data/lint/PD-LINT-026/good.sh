@@ -1,0 +1,1 @@
+mlnx_qos -i ens4f0np0 --trust dscp

@@ -1,0 +1,2 @@
+# CUDA_LAUNCH_BLOCKING=1 only to debug
+export CUDA_MODULE_LOADING=LAZY

@@ -1,0 +1,244 @@
+"""What a node keeps before a run, and how it is put back: the modules themselves, on folders of the test."""
+
+import importlib
+import importlib.util
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import ansible.module_utils
+import pytest
+from ansible.module_utils.testing import patch_module_args
+
+from pdctl.content import content_root
+
+ROLE = content_root() / "roles" / "backup"
+RUN, BACK, AGAIN = "20260101T000000Z-000001", "20260101T000000Z-000002", "20260101T000000Z-000003"
+OLD = b"old \xff\r\n\0"
+
+
+def _module(name: str) -> ModuleType:
+    specification = importlib.util.spec_from_file_location(name, ROLE / "library" / f"{name}.py")
+    assert specification is not None and specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    monkeypatch.setattr(ansible.module_utils, "__path__", [*ansible.module_utils.__path__, str(ROLE / "module_utils")])
+    module = importlib.import_module("ansible.module_utils.pdctl_state")
+    monkeypatch.setattr(module, "KEPT", tmp_path / "var" / "runs")
+    monkeypatch.setattr(module, "PROC", tmp_path / "proc")
+    (tmp_path / "var").mkdir()
+    yield module
+
+
+Call = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def call(state: ModuleType, capsys: pytest.CaptureFixture[str]) -> Call:
+    def run(name: str, *, check: bool = False, **arguments: Any) -> dict[str, Any]:
+        module = _module(name)
+        with patch_module_args({**arguments, "_ansible_check_mode": check}), pytest.raises(SystemExit):
+            module.main()
+        return dict(json.loads(capsys.readouterr().out))
+
+    return run
+
+
+class Node:
+    """A folder in place of a node: four paths that a run changes, and two kernel parameters."""
+
+    def __init__(self, folder: Path, call: Call) -> None:
+        self.folder, self._call = folder, call
+        self.file, self.new = folder / "etc" / "file", folder / "etc" / "new"
+        self.made, self.link = folder / "etc" / "made", folder / "etc" / "link"
+        self.keys = {name: folder / "proc" / "net" / name for name in ("one", "two")}
+        (folder / "etc").mkdir()
+        self.file.write_bytes(OLD)
+        self.file.chmod(0o640)
+        self.link.symlink_to("file")
+        for path in self.keys.values():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("1\t2\n", encoding="utf-8")
+
+    def begin(self, run: str = RUN, **more: Any) -> dict[str, Any]:
+        files = [{"path": str(path)} for path in (self.file, self.made, self.made / "inner", self.link, self.new)]
+        managed = [{"files": files}, {"sysctls": ["net.*"]}]
+        return self._call("pdctl_backup", run=run, phase="begin", managed=managed, **more)
+
+    def end(self, run: str = RUN) -> dict[str, Any]:
+        return self._call("pdctl_backup", run=run, phase="end", managed=[])
+
+    def change(self) -> None:
+        self.file.write_bytes(b"new\n")
+        self.file.chmod(0o600)
+        self.new.write_bytes(b"new\n")
+        self.made.mkdir()
+        (self.made / "inner").write_bytes(b"new\n")
+        self.link.unlink()
+        self.link.write_bytes(b"new\n")
+        self.keys["two"].write_text("3 4\n", encoding="utf-8")
+
+    def look(self) -> Mapping[str, Any]:
+        found: dict[str, Any] = {name: path.read_text().split() for name, path in self.keys.items()}
+        for path in sorted((self.folder / "etc").rglob("*")):
+            what = path.readlink() if path.is_symlink() else path.read_bytes() if path.is_file() else None
+            found[path.name] = (what, None if path.is_symlink() else path.stat().st_mode)
+        return found
+
+    def back(self, *, run: str = RUN, own: str = BACK, check: bool = False, **more: Any) -> dict[str, Any]:
+        return self._call("pdctl_rollback", run=run, own_run=own, check=check, **more)
+
+
+@pytest.fixture
+def node(tmp_path: Path, call: Call) -> Node:
+    return Node(tmp_path, call)
+
+
+def _changed(node: Node, *, ended: bool = True) -> tuple[Mapping[str, Any], dict[str, Any]]:
+    """(the former state, what travels to the controller)."""
+    former, copy = node.look(), node.begin()["copy"]
+    node.change()
+    return former, {**copy, **(node.end()["copy"] if ended else {})}
+
+
+@pytest.mark.parametrize("ended", [True, False], ids=["whole", "the run was cut off"])
+def test_bytes_modes_links_folders_absence_and_live_values_come_back(node: Node, ended: bool) -> None:
+    former, _copy = _changed(node, ended=ended)
+    done = node.back()
+    assert (done["changed"], done["problems"]) == (True, [])
+    assert node.look() == former
+    assert node.back(own=AGAIN)["changed"] is False
+    assert any(each["key"] == "run" for each in done["notices"]) is not ended
+
+
+def test_a_check_says_what_comes_back_and_touches_nothing(node: Node) -> None:
+    _changed(node)
+    before = node.look()
+    done = node.back(check=True)
+    assert node.look() == before
+    shown = {part["before_header"]: part["after"] for part in done["diff"]}
+    assert set(shown) == {*map(str, (node.file, node.new, node.made, node.made / "inner", node.link)), "/proc/sys"}
+    assert shown["/proc/sys"] == "net.two = 1 2\n"
+    assert shown[str(node.new)] == ""
+
+
+def test_a_rollback_can_be_rolled_back(node: Node) -> None:
+    _changed(node)
+    changed = node.look()
+    node.back()
+    assert node.back(run=BACK, own=AGAIN)["changed"] is True
+    assert node.look() == changed
+
+
+def test_what_was_changed_since_is_named_and_nothing_is_touched_unless_forced(node: Node) -> None:
+    former, _copy = _changed(node)
+    node.new.write_bytes(b"by hand\n")
+    node.keys["two"].write_text("5 6\n", encoding="utf-8")
+    before = node.look()
+    refused = node.back()
+    assert refused["failed"] and str(node.new) in refused["msg"] and "net.two" in refused["msg"]
+    assert str(node.file) not in refused["msg"]
+    assert node.look() == before
+    assert node.back(force=True)["problems"] == []
+    assert node.look() == former
+
+
+def test_what_another_changed_and_the_run_did_not_is_left(node: Node) -> None:
+    _changed(node)
+    node.keys["one"].write_text("9\n", encoding="utf-8")
+    assert node.back()["problems"] == []
+    assert node.keys["one"].read_text() == "9\n"
+
+
+def test_a_folder_that_holds_files_of_others_stays_and_the_check_says_so(node: Node) -> None:
+    _changed(node)
+    (node.made / "theirs").write_bytes(b"theirs\n")
+    for check in (True, False):
+        (problem,) = node.back(check=check)["problems"]
+        assert (problem["key"], problem["outcome"]) == (str(node.made), "refused")
+    assert [path.name for path in node.made.iterdir()] == ["theirs"]
+
+
+def test_a_node_that_lost_its_backup_is_restored_from_the_copy(node: Node, state: ModuleType) -> None:
+    former, copy = _changed(node)
+    state.shutil.rmtree(state.KEPT)
+    assert [each["outcome"] for each in node.back()["problems"]] == ["absent"]
+    assert node.back(copy=json.loads(json.dumps(copy)))["problems"] == []
+    assert node.look() == former
+
+
+def test_content_that_is_not_what_was_kept_is_never_put_back(node: Node, state: ModuleType) -> None:
+    _changed(node)
+    for path in (state.KEPT / RUN / "content").iterdir():
+        path.write_bytes(b"spoilt")
+    for check in (True, False):
+        problems = node.back(check=check)["problems"]
+        assert [(each["key"], each["message"]) for each in problems] == [
+            (str(node.file), "its former content was not kept")
+        ]
+    assert node.file.read_bytes() == b"new\n"
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b'{"paths": [], "sysctls": 1}'])
+def test_a_damaged_backup_is_an_error_that_touches_nothing(node: Node, state: ModuleType, content: bytes) -> None:
+    _changed(node)
+    before = node.look()
+    (state.KEPT / RUN / "before.json").write_bytes(content)
+    assert RUN in node.back()["msg"]
+    assert node.look() == before
+
+
+def test_a_run_that_changed_nothing_keeps_only_that(node: Node, state: ModuleType) -> None:
+    node.begin()
+    assert node.end()["copy"] == {"unchanged": True}
+    assert [path.name for path in (state.KEPT / RUN).iterdir()] == ["unchanged.json"]
+    done = node.back()
+    assert (done["changed"], done["problems"]) == (False, [])
+
+
+def test_a_file_too_large_to_keep_is_told_once_the_run_has_changed_it(
+    node: Node, state: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state, "LARGEST_KEPT", len(OLD) - 1)
+    node.begin()
+    node.change()
+    assert [notice["key"] for notice in node.end()["notices"]] == [str(node.file)]
+    assert [problem["key"] for problem in node.back(check=True)["problems"]] == [str(node.file)]
+
+
+def test_where_nothing_can_be_kept_the_run_ends_before_it_begins(node: Node, state: ModuleType) -> None:
+    state.KEPT.write_bytes(b"in the way")
+    refused = node.begin()
+    assert refused["failed"] and "nothing was changed" in refused["msg"]
+
+
+def test_a_check_keeps_nothing(node: Node, state: ModuleType) -> None:
+    node.begin(check=True)
+    assert not state.KEPT.exists()
+
+
+def test_the_oldest_runs_go_and_marks_take_no_room_from_them(
+    node: Node, state: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state, "MOST_KEPT", 2)
+    monkeypatch.setattr(state, "MOST_MARKS", 1)
+    runs = [f"20260101T00000{number}Z-000000" for number in range(6)]
+    for number, run in enumerate(runs):
+        node.begin(run)
+        if number % 2:
+            node.end(run)
+    node.begin(AGAIN)
+    kept = sorted(path.name for path in state.KEPT.iterdir())
+    assert kept == sorted([runs[4], runs[5], AGAIN])
+
+
+@pytest.mark.parametrize("run", ["../../etc", "", "20260101T000000Z-000001/.."])
+def test_no_other_folder_is_reached_by_a_run_s_name(node: Node, run: str) -> None:
+    assert "no id of a run" in node.back(run=run)["msg"]
