@@ -1,4 +1,4 @@
-"""A machine as the policy wants its kernel and fabric: sysctls by pdctl, a RoCE device and bridging state on its data card."""
+"""A machine as the policy wants it: sysctls by pdctl, RoCE and bridging state on its data card, a clock that is kept."""
 
 import json
 import subprocess
@@ -13,6 +13,7 @@ from tests.lab.vm.machine import Card, VirtualMachine
 PDCTL = Path(sys.executable).with_name("pdctl")
 POLICY = Path(__file__).parents[3] / "roles/policy/files/policy.yml"
 FIT = "fit"
+CONTROLLER = "10.77.0.1"
 # Of one run of pdctl against an emulated machine, beside other work.
 _DEADLINE_S = 1200.0
 
@@ -25,6 +26,7 @@ def make_fit(vm: VirtualMachine) -> None:
     inventory = str(vm.lab.inventory(vm))
     vm.lab.run(str(PDCTL), "provision", inventory, "--tags", "sysctl", timeout_s=_DEADLINE_S)
     set_up(vm)
+    keep_time(vm)
     vm.snapshot(FIT)
 
 
@@ -42,9 +44,21 @@ def set_up(vm: VirtualMachine) -> None:
     )
 
 
+def keep_time(vm: VirtualMachine) -> None:
+    """chrony on the machine, in step with a time server on the controller."""
+    server = vm.lab.start(sys.executable, str(Path(__file__).with_name("timeserver.py")), CONTROLLER)
+    vm.ssh(
+        f"echo 'server {CONTROLLER} iburst minpoll 1 maxpoll 2' >/etc/chrony/sources.d/lab.sources && "
+        "systemctl start chrony && chronyc waitsync 60 0.5 0 1",
+        timeout_s=_DEADLINE_S,
+    )
+    if server.poll() is not None:
+        raise RuntimeError(f"the time server ended: {server.communicate()[1]}")
+
+
 def diagnose(vm: VirtualMachine) -> list[dict[str, Any]]:
     """The findings of `pdctl doctor` on the machine. Raises RuntimeError when it printed no document."""
-    process = vm.lab.start(str(PDCTL), "doctor", str(vm.lab.inventory(vm)), "-o", "json")
+    process = vm.lab.start(str(PDCTL), "doctor", str(vm.lab.inventory(vm)), "--interval", "0", "-o", "json")
     try:
         stdout, stderr = process.communicate(timeout=_DEADLINE_S)
     except subprocess.TimeoutExpired:
