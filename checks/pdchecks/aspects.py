@@ -144,7 +144,9 @@ def _setting(node: NodeFacts) -> Iterator[Value]:
     for setting in node.all(Sysctl):
         yield setting.key, setting.value, setting.quote
     for limit in node.all(Limit):
-        yield f"{limit.name} of {limit.scope}", _amount(limit.soft), limit.quote
+        # A process has another number after each start.
+        if not limit.scope.startswith("process "):
+            yield f"{limit.name} of {limit.scope}", _amount(limit.soft), limit.quote
 
 
 def _amount(value: int | None) -> str:

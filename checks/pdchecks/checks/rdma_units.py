@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from pdchecks.check import NodeCheck, Verdict
-from pdchecks.converge import converge
+from pdchecks.converge import converge, of_family
 from pdchecks.facts.gpu import Gpu, GpuPresent
 from pdchecks.facts.host import LoadedModules, ModuleParameters, OsRelease, Unit, UnitAsked
 from pdchecks.facts.net import NicDriver
@@ -19,11 +19,6 @@ _OLD_UNIT = "rdma.service"
 # NVIDIA's own stack loads them by its own unit.
 _VENDOR_UNIT = "openibd.service"
 _VERIFY = ("systemctl list-unit-files 'rdma*'", "lsmod | grep -E 'ib_uverbs|rdma_cm'", "ls /dev/infiniband")
-_REMEDY = converge(
-    "rdma",
-    "Install rdma-core, whose udev rules and units load the modules.",
-    "apt-get install rdma-core (Debian, Ubuntu), dnf install rdma-core (RHEL family)",
-)
 
 
 def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
@@ -68,12 +63,30 @@ def _unit(unit: Unit, node: NodeFacts) -> Verdict:
             "card appears.",
             (unit.quote,),
             _VERIFY,
-            _REMEDY,
+            converge(
+                "rdma",
+                "Install rdma-core, whose udev rules and units load the modules.",
+                of_family(node, debian="apt-get install -y rdma-core", redhat="dnf install -y rdma-core"),
+            ),
         )
+    if unit.load == "masked":
+        return _masked(unit)
     if unit.load != "loaded" or unit.active == "failed":
         return _failed(unit)
     return Verdict(
         Status.PASS, unit.name, f"{unit.name} is {unit.load}, {unit.active or 'state not shown'}", quotes=(unit.quote,)
+    )
+
+
+def _masked(unit: Unit) -> Verdict:
+    return Verdict(
+        Status.FAIL,
+        unit.name,
+        f"{unit.name} is masked: nothing can start it",
+        "Somebody linked it to /dev/null, so that the card's appearance at boot no longer loads the RDMA stack by it.",
+        (unit.quote,),
+        (f"systemctl status {unit.name}", f"ls -l /etc/systemd/system/{unit.name}"),
+        Remedy("Take the link away.", commands=(f"systemctl unmask {unit.name}",)),
     )
 
 
