@@ -19,7 +19,7 @@ OPS = "ansible_user=ops ansible_become=true"
 SAID = {
     "good": "",
     "oldpython": "Python 3.6 (python3) is below 3.8, the oldest that Ansible supports on a node",
-    "nopython": "no Python works on this node: python3: ",
+    "nopython": "no Python works on this node: python3: python3: not found",
     "alpine": "Alpine Linux v3.20 is of none of the families that the roles know",
     "readonly": "/etc is mounted read-only",
     "fulldisk": "/tmp has 0 MiB free",

@@ -94,8 +94,10 @@ def _system(facts, said, families):
 def _python(facts, said, pythons, minimum):
     version, _space, path = facts.get("python", "").partition(" ")
     if not version:
-        broken = [rest for word, rest in said if word == "broken"]
-        why = broken[-1] if broken else f"tried {', '.join(pythons)}"
+        # What is there and does not run says more than what is not there; a shell says where in look.sh it was.
+        broken = [re.sub(r"\blook: (line )?\d+: ", "", rest) for word, rest in said if word == "broken"]
+        telling = [each for each in broken if "not found" not in each] or broken
+        why = telling[0] if telling else f"tried {', '.join(pythons)}"
         return f"no Python works on this node: {why}. Install or repair the distribution's python3"
     if _numbers(version) < _numbers(minimum):
         return (
