@@ -7,7 +7,7 @@ A list or a scalar replaces; a mapping merges. Roles resolve by the same rule.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -57,6 +57,25 @@ class Fabric(_Section):
     ecn: Ecn
     cable_length_m: int
     gid: Gids
+
+
+class SwitchEcn(_Section):
+    min_bytes: int | None
+    max_bytes: int | None
+    probability_percent: int | None
+
+
+class PfcWatchdog(_Section):
+    detection_ms: int | None
+    restoration_ms: int | None
+    action: Literal["drop", "forward"]
+
+
+class Switch(_Section):
+    mtu: int | None
+    ecn: SwitchEcn
+    roce_bandwidth_percent: int | None
+    pfc_watchdog: PfcWatchdog
 
 
 class Family(_Section):
@@ -122,6 +141,7 @@ class Link(_Section):
 
 class Values(_Section):
     fabric: Fabric
+    switch: Switch
     firmware: Firmware
     locale: Locale
     # Null leaves the key of the node alone: no role sets it, no check expects it.
