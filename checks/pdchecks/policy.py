@@ -106,6 +106,11 @@ class Counters(_Section):
     retransmission_ratio: float
     pause_warn: float
     pause_fail: float
+    young_s: int
+
+
+class Pcie(_Section):
+    corrected_storm: int
 
 
 class Perf(_Section):
@@ -132,6 +137,7 @@ class Values(_Section):
     gpu: GpuPolicy
     counters: Counters
     link: Link
+    pcie: Pcie
     perf: Perf
 
 
