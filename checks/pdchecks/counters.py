@@ -86,7 +86,7 @@ class Reading:
     def at_most(self, status: Status, young_s: int) -> Status:
         """The status that one reading can bear: nobody knows when its counters grew, unless the node booted just now.
 
-        young_s: the policy's `counters.young_s`.
+        young_s: the policy's `counters.young_minutes`, in seconds.
         """
         old = self.grown is None and (self.age_s is None or self.age_s > young_s)
         return Status.WARN if old and status is Status.FAIL else status

@@ -106,7 +106,11 @@ class Counters(_Section):
     retransmission_ratio: float
     pause_warn: float
     pause_fail: float
-    young_s: int
+    young_minutes: int
+
+    @property
+    def young_s(self) -> int:
+        return self.young_minutes * 60
 
 
 class Pcie(_Section):
