@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from pdchecks.evidence import Quote
 from pdchecks.facts.log import DevicesInUse
-from pdchecks.facts.net import Netdev, NicDriver
+from pdchecks.facts.net import LldpNeighbour, Netdev, NicDriver
 from pdchecks.facts.rdma import Gid, NoRdmaDevice, RdmaPort
 from pdchecks.nodefacts import NodeFacts
 from pdchecks.unknown import Unknown, known
@@ -219,3 +219,21 @@ def judged(node: NodeFacts, netdev: str) -> bool:
     """Whether an interface's settings matter to RoCE: it is no foreign one, and its port is not known to be down."""
     port = port_of(node, netdev)
     return carries_rdma(node, netdev) is not False and (port is None or not port.down or port.state == "ACTIVE_DEFER")
+
+
+def far_end(node: NodeFacts, subject: str) -> LldpNeighbour | None:
+    """The switch port at the other end of the cable of the interface, or of the RDMA port, that a finding is about."""
+    neighbours = node.derived(_neighbours)
+    if not neighbours:
+        return None
+    named = subject.partition(" ")[0].rstrip(":,")
+    if named in neighbours:
+        return neighbours[named]
+    device = named.partition("/")[0]
+    return next(
+        (neighbours[netdev] for netdev, of in netdevs(node).items() if of == device and netdev in neighbours), None
+    )
+
+
+def _neighbours(node: NodeFacts) -> Mapping[str, LldpNeighbour]:
+    return {fact.netdev: fact for fact in node.all(LldpNeighbour)}

@@ -126,6 +126,15 @@ class Counters(_Section):
     retransmission_ratio: float
     pause_warn: float
     pause_fail: float
+    young_minutes: int
+
+    @property
+    def young_s(self) -> int:
+        return self.young_minutes * 60
+
+
+class Pcie(_Section):
+    corrected_storm: int
 
 
 class Perf(_Section):
@@ -153,6 +162,7 @@ class Values(_Section):
     gpu: GpuPolicy
     counters: Counters
     link: Link
+    pcie: Pcie
     perf: Perf
 
 
