@@ -274,7 +274,11 @@ network() {
 }
 
 rdma_devices() {
-    look ls /sys/class/infiniband
+    if [ ! -d /sys/class ] && [ "$(uname -s)" = Linux ]; then
+        block 'ls /sys/class/infiniband' 126 'pdctl: sysfs is not mounted here'
+    else
+        look ls /sys/class/infiniband
+    fi
     [ -n "$(paths '/sys/class/infiniband/*')" ] || return 0
     look rdma link show
     look ibstat

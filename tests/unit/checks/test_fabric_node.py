@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from pdchecks.check import Need, NodeCheck
-from pdchecks.evidence import by_node, read_blocks
+from pdchecks.evidence import Block, Evidence, by_node, read_blocks
+from pdchecks.facts.rdma import NoRdmaDevice
 from pdchecks.finding import Finding, Status
+from pdchecks.nodefacts import gather
 from pdchecks.policy import Policy, read_layer, resolve
 from pdchecks.registry import CHECKS
 from pdchecks.run import diagnose
@@ -192,3 +194,18 @@ def test_both_words_on_a_port_are_of_the_tool_that_saw_it_down() -> None:
     for text in (active + down, down + active):
         (finding,) = (f for f in findings(text) if f.topic == "link.state")
         assert finding.summary == "port is Down, physical state Disabled"
+
+
+@pytest.mark.parametrize(
+    ("rc", "output", "none"),
+    [
+        (0, "", True),
+        (2, "ls: cannot access '/sys/class/infiniband': No such file or directory", True),
+        (2, "ls: cannot open directory '/sys/class/infiniband': Permission denied", False),
+        (126, "pdctl: sysfs is not mounted here", False),
+        (0, "mlx5_0", False),
+    ],
+)
+def test_only_a_look_that_was_possible_says_that_there_is_no_rdma_device(rc: int, output: str, none: bool) -> None:
+    node = gather(Evidence("n1", (Block("ls /sys/class/infiniband", rc, output),)))
+    assert bool(node.all(NoRdmaDevice)) == none
