@@ -167,7 +167,7 @@ def _no_device(cards: list[NicDriver], node: NodeFacts) -> Verdict:
     absent = ": mlx5_ib is not loaded" if loaded and "mlx5_ib" not in loaded else ""
     names = ", ".join(dict.fromkeys(card.netdev for card in cards))
     return Verdict(
-        Status.FAIL if node.all(Gpu) or node.all(GpuPresent) else Status.WARN,
+        Status.FAIL if bool(node.all(Gpu)) or bool(node.all(GpuPresent)) else Status.WARN,
         "RDMA devices",
         f"the kernel shows no RDMA device, although {names} belongs to a card that has one (mlx5_core){absent}",
         "Verbs programs find nothing and fall back to TCP, or stop. mlx5_ib is not built for this kernel (Ubuntu keeps it in "

@@ -148,8 +148,7 @@ def test_two_tools_at_one_moment_are_no_two_readings() -> None:
 
 
 def test_an_unused_port_named_in_the_policy_is_only_mentioned() -> None:
-    from pdchecks.nodefacts import gather
-from pdchecks.policy import Layer
+    from pdchecks.policy import Layer
 
     layers = [
         read_layer(ROOT / "roles" / "policy" / "files" / "policy.yml"),
