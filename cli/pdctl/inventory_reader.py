@@ -2,13 +2,16 @@
 
 What it adds goes to stderr, a line each:
 
-NOTE  a variable that two places give to one host with two values: Ansible lets the last one win in silence
-LINE  the line of an INI file that cannot be read
+NOTE     a variable that two places give to one host with two values: Ansible lets the last one win in silence
+LINE     the line of an INI file that cannot be read
+MISSING  JSON: a host's variable whose template cannot be filled in, and why
 
-A host range is counted before it is expanded, since Ansible makes all of its names first. Variables of the connection come
-out as a play would use them: their templates filled in, their vaults opened.
+The variables that pdctl itself uses are filled in (`"{{ rack }}.11"`) and taken out of their vaults, as a play would do it;
+ansible-inventory leaves them.
+A host range is counted before it is expanded, since Ansible makes all of its names first.
 """
 
+import json
 import re
 import string
 import sys
@@ -17,11 +20,11 @@ from typing import Any
 
 NOTE = "pdctl-inventory-note: "
 LINE = "pdctl-inventory-bad-line: "
+MISSING = "pdctl-inventory-missing: "
 MOST_HOSTS_OF_A_RANGE = 10_000
 _RANGE = re.compile(r"\[(?P<begin>[A-Za-z0-9]*):(?P<end>[A-Za-z0-9]+)(?::(?P<step>\d+))?\]")
-_CONNECTION = re.compile(
-    r"ansible_(?:host|port|user|password|connection|private_key_file|sudo_pass|(?:ssh|become)(?:_\w+)?)"
-)
+# Besides all of Ansible's own, which begin with its name.
+_FILLED_IN = ("gpu_kind", "simulated", "pdctl_policy")
 # Others may hold a secret.
 _MAY_BE_SHOWN = ("ansible_host", "ansible_port", "ansible_user", "ansible_connection", "gpu_kind", "simulated")
 
@@ -32,7 +35,7 @@ def main() -> None:
     _bound_ranges()
     _note_conflicts()
     _note_bad_lines()
-    _resolve_connections()
+    _fill_in_templates()
     ansible_inventory(["ansible-inventory", *sys.argv[1:]])
 
 
@@ -107,48 +110,46 @@ def _note_bad_lines() -> None:
     InventoryModule._parse = watched
 
 
-def _resolve_connections() -> None:
-    """ansible-inventory prints `ansible_*` variables as they were written, which reaches no host."""
+def _fill_in_templates() -> None:
     from ansible import context
     from ansible.cli.inventory import InventoryCLI
+    from ansible.errors import AnsibleError
     from ansible.parsing.vault import EncryptedString
-
-    get = InventoryCLI._get_host_variables
-
-    def resolved(self: Any, host: Any) -> Any:
-        variables = get(self, host)
-        written = {
-            name: value
-            for name, value in variables.items()
-            if _CONNECTION.fullmatch(name) and (isinstance(value, EncryptedString) or "{" in str(value))
-        }
-        if written and not context.CLIARGS["export"]:
-            variables |= _filled_in(self, host, written)
-        return variables
-
-    InventoryCLI._get_host_variables = resolved
-
-
-def _filled_in(cli: Any, host: Any, written: Mapping[str, Any]) -> dict[str, Any]:
-    """The values as a play has them; one that cannot be had is None, and told."""
-    from ansible.errors import AnsibleUndefinedVariable
-    from ansible.template import Templar, trust_as_template
+    from ansible.template import Templar
     from ansible.vars.hostvars import HostVars
 
-    known = cli.vm.get_vars(host=host, stage="all") | {"hostvars": HostVars(cli.inventory, cli.vm, cli.loader)}
-    templar = Templar(loader=cli.loader, variables=known)
-    found: dict[str, Any] = dict.fromkeys(written)
-    for name, value in written.items():
-        try:
-            # Trusted again, or it would be printed with a mark.
-            found[name] = trust_as_template(str(templar.template(value)))
-        except AnsibleUndefinedVariable as error:
-            print(f"{NOTE}host `{host.name}`: {name} is not known: {error.message}", file=sys.stderr)
-        except Exception:
-            # Not in its words, which may quote a value.
-            why = "it is in a vault without a password, or its template is wrong"
-            print(f"{NOTE}host `{host.name}`: {name} is not known: {why}", file=sys.stderr)
-    return found
+    variables_of = InventoryCLI._get_host_variables
+
+    def filled_in(self: Any, host: Any) -> Any:
+        variables = variables_of(self, host)
+        if context.CLIARGS["export"]:
+            return variables
+        ours = [name for name in sorted(variables) if name.startswith("ansible_") or name in _FILLED_IN]
+        if not (templates := [name for name in ours if _has_template(variables[name])]):
+            return variables
+        known = self.vm.get_vars(host=host) | {"hostvars": HostVars(self.inventory, self.vm, self.loader)}
+        templar = Templar(loader=self.loader, variables=known)
+        for name in templates:
+            try:
+                value = templar.template(variables[name])
+                variables[name] = str(value) if isinstance(value, EncryptedString) else value
+            except AnsibleError as error:
+                print(MISSING + json.dumps([host.name, name, " ".join(str(error).split())]), file=sys.stderr)
+        return variables
+
+    InventoryCLI._get_host_variables = filled_in
+
+
+def _has_template(value: Any) -> bool:
+    from ansible.parsing.vault import EncryptedString
+
+    if isinstance(value, Mapping):
+        return any(map(_has_template, value.values()))
+    if isinstance(value, list):
+        return any(map(_has_template, value))
+    if isinstance(value, EncryptedString):
+        return True
+    return isinstance(value, str) and ("{{" in value or "{%" in value)
 
 
 def _conflict(host: str, name: str, first: tuple[Any, str], last: tuple[Any, str]) -> str:

@@ -2,8 +2,10 @@
 
 from pdchecks.parse import (
     ansible,
+    arp,
     carrier,
     clock_asked,
+    cuda_log,
     dcb,
     deployment,
     deployment_record,
@@ -22,6 +24,7 @@ from pdchecks.parse import (
     kv_echo,
     library_log,
     limits,
+    lldp,
     locale,
     lspci,
     messages,
@@ -38,6 +41,7 @@ from pdchecks.parse import (
     perfquery,
     perftest,
     ping,
+    rdma_dev,
     rdma_link,
     rdma_statistic,
     route_table,
@@ -48,6 +52,7 @@ from pdchecks.parse import (
     sysfs,
     systemd,
     uname,
+    uptime,
 )
 from pdchecks.parse.reader import Reader
 
@@ -57,6 +62,7 @@ READERS: tuple[Reader, ...] = (
     ibdev2netdev.READER,
     ibv_devinfo.READER,
     show_gids.READER,
+    rdma_dev.READER,
     rdma_link.READER,
     rdma_statistic.READER,
     perfquery.READER,
@@ -66,6 +72,7 @@ READERS: tuple[Reader, ...] = (
     ethtool.READER,
     mlnx_qos.READER,
     dcb.READER,
+    lldp.READER,
     devlink.READER,
     flint.READER,
     mlxconfig.READER,
@@ -75,6 +82,7 @@ READERS: tuple[Reader, ...] = (
     ping.READER,
     lspci.READER,
     neighbours.READER,
+    arp.READER,
     sysctl.READER,
     sysctl_files.READER,
     kernel_log.READER,
@@ -82,6 +90,7 @@ READERS: tuple[Reader, ...] = (
     fabric_log.READER,
     library_log.READER,
     engine_log.READER,
+    cuda_log.READER,
     perftest.READER,
     kv_echo.READER,
     nvidia_smi.READER,
@@ -99,4 +108,5 @@ READERS: tuple[Reader, ...] = (
     host.READER,
     clock_asked.READER,
     uname.READER,
+    uptime.READER,
 )

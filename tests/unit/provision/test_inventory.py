@@ -143,9 +143,7 @@ def test_variables_of_the_connection_are_those_that_a_play_would_use(
         "ansible_become_password: '{{ site_sudo }}'\nansible_ssh_common_args: '-J {{ hostvars.gate.ansible_host }}'\n"
     )
     (tmp_path / "group_vars").mkdir()
-    (tmp_path / "group_vars" / "all.yml").write_text(
-        f"{group}ansible_user: '{{{{ nobody }}}}'\n{vault}", encoding="utf-8"
-    )
+    (tmp_path / "group_vars" / "all.yml").write_text(group + vault, encoding="utf-8")
     source = _written(
         tmp_path, "a.ini", "gate ansible_host=203.0.113.7\np1 ansible_host='{{ inventory_hostname }}.example'\n"
     )
@@ -156,12 +154,11 @@ def test_variables_of_the_connection_are_those_that_a_play_would_use(
     assert host.address == "p1.example"
     assert host.variables["ansible_ssh_common_args"] == "-J 203.0.113.7"
     assert sudo_password(host, None) == "correct horse"
-    assert inventory.warnings == ("host `p1`: ansible_user is not known: 'nobody' is undefined",)
 
     monkeypatch.delenv("ANSIBLE_VAULT_PASSWORD_FILE")
-    without = load_inventory(source, limit="p1")
-    assert sudo_password(without.get("p1"), "typed") == "typed"
-    assert any("ansible_become_password is not known: it is in a vault" in warning for warning in without.warnings)
+    with pytest.raises(UsageError, match="vault") as refused:
+        load_inventory(source, limit="p1")
+    assert "ansible_become_password" in f"{refused.value.message} {refused.value.detail}"
 
 
 def test_a_missing_inventory_is_a_usage_error(tmp_path: Path) -> None:
