@@ -159,6 +159,11 @@ class Lab:
         run("mount", "-t", "overlay", "-o", options, namespace, str(root))
         (root / "etc/hostname").write_text(name + "\n", encoding="utf-8")
         self._admit(root, address)
+        # Else a login that comes while the manager of an earlier session is being stopped waits for that, a minute or more.
+        (root / "etc/systemd/logind.conf.d").mkdir(parents=True, exist_ok=True)
+        (root / "etc/systemd/logind.conf.d/lab.conf").write_text(
+            "[Login]\nUserStopDelaySec=infinity\n", encoding="utf-8"
+        )
         if prepare:
             prepare(root)
         self._start_container(name, namespace, folder)

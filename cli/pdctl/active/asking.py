@@ -52,7 +52,7 @@ def _tell(plan: Plan) -> None:
     lines = (
         [f"active tests: {line}" for line in plan.load]
         if plan.pairs
-        else ["active tests: no pair that could be asked_and_run"]
+        else ["active tests: no pair that could be tested"]
     )
     if plan.serving:
         lines.append(f"left alone, since an engine is active there (--while-serving): {', '.join(plan.serving)}")
