@@ -41,7 +41,9 @@ def _node(name: str, *interfaces: tuple[str, int, str], rdma: bool = False) -> N
         )
         blocks += [Block("rdma link show", 0, "\n".join(links)), Block("grep -sH '' gids", 0, gids.rstrip("\n"))]
     else:
-        blocks.append(Block("ls /sys/class/infiniband", 2, "ls: cannot access '/sys/class/infiniband': No such file"))
+        blocks.append(
+            Block("ls /sys/class/infiniband", 2, "ls: cannot access '/sys/class/infiniband': No such file or directory")
+        )
     return gather(Evidence(name, tuple(blocks)))
 
 
