@@ -86,7 +86,7 @@ def _from_counters(reading: Reading, lossless: int) -> Iterator[Verdict]:
 
 def _breaks_off(reading: Reading) -> bool:
     """Whether the list ends among the priorities: mlx5 prints their pause after their traffic, and then more."""
-    return not _GREP.search(reading.command) and bool(by_priority({next(reversed(reading.values)): 0}))
+    return not _GREP.search(reading.command) and bool(by_priority({list(reading.values)[-1]: 0}))
 
 
 def _would_show(command: str, priority: int) -> bool:
