@@ -22,6 +22,7 @@ _UNITS = (
     "lldpad.service",
     "nvidia-persistenced.service",
     "nvidia-fabricmanager.service",
+    "nvidia-imex.service",
     "pdctl-*.service",
 )
 

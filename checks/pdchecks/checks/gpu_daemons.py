@@ -1,4 +1,4 @@
-"""Daemons that GPUs need: the fabric manager of NVSwitch machines, the persistence daemon."""
+"""Daemons that GPUs need: the fabric manager of NVSwitch machines, the persistence daemon, IMEX."""
 
 from collections.abc import Iterator
 
@@ -14,6 +14,8 @@ _WITHOUT = {
     "initialized); its version must be the driver's.",
     "nvidia-persistenced.service": "The driver lets go of a GPU that no process uses, and initialises it anew at each start.",
     "nvidia-mps.service": "Clients of the multi-process service cannot start.",
+    "nvidia-imex.service": "On machines whose NVLink goes beyond one node (GB200 NVL72) no GPU memory of another node can be "
+    "mapped without it.",
 }
 
 
@@ -53,7 +55,11 @@ CHECK = NodeCheck(
     title="A daemon that GPUs need has failed",
     severity=Severity.HIGH,
     tools=("systemctl",),
-    sources=("NVIDIA Fabric Manager User Guide", "NVIDIA Driver Persistence documentation"),
+    sources=(
+        "NVIDIA Fabric Manager User Guide",
+        "NVIDIA Driver Persistence documentation",
+        "NVIDIA IMEX Service Guide",
+    ),
     need=Need.GPU,
     judge=judge,
 )

@@ -69,6 +69,8 @@ def doctor(
     if inventory and inventory_option:
         raise UsageError("give one inventory", hint="`pdctl doctor INVENTORY` or `pdctl doctor -i INVENTORY`")
     chosen = inventory or inventory_option
+    if limit is not None and chosen is None:
+        raise UsageError("`--limit` chooses among the hosts of an INVENTORY", hint="give one, or leave `--limit` out")
     _refuse_contradictions(chosen, source, diff, since_good, symptom, fix, output)
 
     from pdchecks.finding import Status
