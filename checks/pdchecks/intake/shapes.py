@@ -70,10 +70,17 @@ SHAPES: tuple[Shape, ...] = (
     _shape("dcb buffer show dev (interface not named)", r"prio-buffer \d", r"buffer-size|total-size"),
     _shape("dcb dcbx show dev (interface not named)", r"(?:host|lld-managed) (?:ieee|cee)\b", r"$^"),
     _shape("dcb pfc show dev (interface not named)", r"pfc-cap \d", r"prio-|requests|indications"),
+    _shape("dcb apptrust show dev (interface not named)", r"order: (?:dscp|pcp|port|ethtype)\b", r"$^"),
     _shape(
         "dcb app show dev (interface not named)", r"dscp-prio \S", r"(?:eth|stream|dgram|port|dscp|pcp)\S{0,8}-prio"
     ),
     _shape("ip addr show", r"\d{1,6}: [\w.@:-]{1,40}: <[A-Z0-9_,-]{0,200}> mtu \d", r"\s"),
+    _shape("ip -o addr show", r"\d{1,6}: [\w.@-]{1,32}\s+inet6? [0-9a-fA-F.:]{2,45}/", r"$^"),
+    _shape(
+        "ip -br addr show",
+        r"[\w.@-]{1,64}\s+(?:UP|DOWN|UNKNOWN)\s+(?:[0-9a-fA-F.:]{2,45}/\d{1,3}|[0-9a-f:]{11,60} <[A-Z_,-]{2,200}>)",
+        r"[\w.@-]{1,64}\s+(?:UP|DOWN|UNKNOWN|LOWERLAYERDOWN|DORMANT)\s",
+    ),
     _shape("ifconfig", r"[\w.:-]{1,40}(?:: flags=\d+<|\s+Link encap:)", _INDENTED),
     _shape(
         "ip neigh show",
@@ -170,6 +177,9 @@ ANY_HEAD = re.compile("|".join(re.sub(r"\(\?P<\w+>", "(?:", shape.head.pattern) 
 LOG = re.compile(
     r"\[\s{0,8}\d{1,9}\.\d{3,9}\]"  # dmesg, UCX
     r"|\[[A-Z][a-z]{2} [A-Z][a-z]{2}\s{1,2}\d{1,2} \d\d:\d\d:\d\d"  # dmesg -T
+    r"|\d{1,3},\d{1,12},\d{1,18},[-c];|(?:kern|user|daemon|syslog)\s{0,4}:[a-z]{3,6}\s{0,4}: "  # /dev/kmsg, dmesg -x
+    r"|\[[A-Z][a-z]{2} \d\d \d{4} \d\d:\d\d:\d\d\]"  # NVIDIA's fabric manager
+    r"|[A-Z][a-z]{2} [A-Z][a-z]{2}\s{1,2}\d{1,2} \d\d:\d\d:\d\d \d{4} \w{2,8}\.\w{3,7} "  # logread of OpenWrt
     r"|[A-Z][a-z]{2}\s{1,2}\d{1,2} \d\d:\d\d:\d\d "  # syslog, journalctl
     r"|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d"  # ISO: journalctl -o short-iso, Python, NIXL
     r"|[IWEF]\d{4,8} \d\d:\d\d:\d\d"  # glog: Mooncake
@@ -189,7 +199,7 @@ def of_json(value: Any) -> str | None:
             ("prio_pfc", "dcb -j pfc show dev (interface not named)"),
         )
         named = next((command for key, command in known if key in value), None)
-        return named or ("dcb -j app show dev (interface not named)" if "dscp_prio" in value else None)
+        return named or next((command for key, command in _DCB if key in value), None)
     rows = value if isinstance(value, Sequence) and not isinstance(value, str) else []
     first = next((row for row in rows if isinstance(row, Mapping) and row), None)
     if first is None:
@@ -197,6 +207,12 @@ def of_json(value: Any) -> str | None:
     return next((command for keys, command in _ROWS if keys <= first.keys()), None)
 
 
+_DCB = (
+    ("dscp_prio", "dcb -j app show dev (interface not named)"),
+    ("prio_buffer", "dcb -j buffer show dev (interface not named)"),
+    ("order", "dcb -j apptrust show dev (interface not named)"),
+    *((key, "dcb -j dcbx show dev (interface not named)") for key in ("host", "lld_managed", "ieee", "cee")),
+)
 _ROWS: tuple[tuple[frozenset[str], str], ...] = (
     (frozenset({"ifname", "port", "physical_state"}), "rdma -j link show"),
     (frozenset({"ifname", "port"}), "rdma -j statistic show"),

@@ -3,6 +3,7 @@
 from pdchecks.parse import (
     ansible,
     arp,
+    asides,
     carrier,
     clock_asked,
     cuda_log,
@@ -107,4 +108,5 @@ READERS: tuple[Reader, ...] = (
     clock_asked.READER,
     uname.READER,
     uptime.READER,
+    asides.READER,
 )
