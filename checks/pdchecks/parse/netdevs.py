@@ -23,7 +23,7 @@ _ONE_LINE = re.compile(
 )
 _BRIEF = re.compile(
     r"(?P<name>[^\s@]{1,32})(?:@(?P<lower>\S{1,32}))?\s+(?:UP|DOWN|UNKNOWN|LOWERLAYERDOWN|DORMANT|NOTPRESENT|TESTING)\s+"
-    r"(?P<rest>(?:[0-9a-fA-F.:]{2,45}/\d{1,3}\s{0,3}(?:metric \d{1,6} )?){0,64}"
+    r"(?P<rest>(?:[0-9a-fA-F.:]{2,45}/\d{1,3}(?:\s{1,3}|$)(?:metric \d{1,6} )?){0,64}"
     r"|[0-9a-f:]{2,60}\s+<(?P<flags>[A-Z0-9_,-]{0,300})>\s*)"
 )
 _MASTER = re.compile(r" master (?P<master>[^\s:]{1,32})")
