@@ -148,7 +148,9 @@ def _setting(node: NodeFacts) -> Iterator[Value]:
     for ring in node.all(Ring):
         yield f"{ring.netdev} {ring.way} ring", ring.size, ring.quote
     for limit in node.all(Limit):
-        yield f"{limit.name} of {limit.scope}", _amount(limit.soft), limit.quote
+        # A process has another number after each start.
+        if not limit.scope.startswith("process "):
+            yield f"{limit.name} of {limit.scope}", _amount(limit.soft), limit.quote
 
 
 def _amount(value: int | None) -> str:

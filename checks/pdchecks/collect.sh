@@ -185,6 +185,11 @@ system() {
     look_line 'cat /proc/self/limits'
     look systemctl show -p DefaultLimitMEMLOCK -p DefaultLimitMEMLOCKSoft -p DefaultLimitNOFILE -p DefaultLimitNOFILESoft
     look systemctl show -p Id,LoadState,ActiveState,SubState,UnitFileState,NeedDaemonReload,Result,MainPID,NRestarts -- $units
+    # What an engine's unit grants now, and what its process was given when it started.
+    look systemctl show -p Id,MainPID,LimitMEMLOCK,LimitMEMLOCKSoft,LimitNOFILE,LimitNOFILESoft -- 'pdctl-*.service'
+    for pid in $(printf '%s\n' "$answer" | sed -n 's/^MainPID=\([1-9][0-9]*\)$/\1/p' | head -n 64); do
+        look_line "cat /proc/$pid/limits"
+    done
     # A key that the kernel does not show is grep's line of error.
     look_as 'grep -H . /proc/sys (sysctl keys of the policy)' grep -H . $sysctl_paths
     look_line 'grep -sH . /proc/sys/net/ipv[46]/neigh/*/base_reachable_time_ms'
@@ -283,7 +288,11 @@ network() {
 }
 
 rdma_devices() {
-    look ls /sys/class/infiniband
+    if [ ! -d /sys/class ] && [ "$(uname -s)" = Linux ]; then
+        block 'ls /sys/class/infiniband' 126 'pdctl: sysfs is not mounted here'
+    else
+        look ls /sys/class/infiniband
+    fi
     [ -n "$(paths '/sys/class/infiniband/*')" ] || return 0
     look rdma link show
     look ibstat

@@ -71,13 +71,16 @@ def _ports(node: NodeFacts) -> tuple[Port, ...]:
     found: list[Port] = []
     for (device, number), facts in grouped.items():
         states = [fact.state for fact in facts]
+        state = next((state for state in states if known(state) not in (None, "ACTIVE")), _first(states))
+        # Both words of one tool belong together: another may have been asked at another time.
+        telling = sorted(facts, key=lambda fact: fact.state != state)
         netdev = _first(fact.netdev for fact in facts)
         found.append(
             Port(
                 device,
                 number,
-                next((state for state in states if known(state) not in (None, "ACTIVE")), _first(states)),
-                _first(fact.physical for fact in facts),
+                state,
+                _first(fact.physical for fact in telling),
                 layer(node, device),
                 _first(fact.rate_gbps for fact in facts),
                 _first(fact.lid for fact in facts),
