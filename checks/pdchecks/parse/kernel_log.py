@@ -151,7 +151,7 @@ _REFUSED = re.compile(
 )
 _FILTER = re.compile(r"\b(?:[efz]?grep|awk|sed)\b|\s(?:-l|--level|-f|--facility)\b")
 _SHAPE = re.compile(
-    r"mlx5_core [0-9a-f]{4}:|^\[\s*\d+\.\d+\] |\bQP \d+ error: |eighbou?r table overflow|async reg mr failed|\bkernel: |NVRM: |PCIe bandwidth"
+    r"mlx5_core [0-9a-f]{4}:|^\[\s*\d+\.\d+\] |^\d{1,3},\d+,\d+,[-c];|^kern\s*:[a-z]+\s*: |\bQP \d+ error: |eighbou?r table overflow|async reg mr failed|\bkernel: |NVRM: |PCIe bandwidth"
     r"|\bAER: |NETDEV WATCHDOG: |ut of memory: Kill|EXT4-fs (?:error )?\(|I/O error, dev ",
     re.MULTILINE,
 )
