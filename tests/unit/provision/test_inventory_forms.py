@@ -145,7 +145,7 @@ def test_show_and_validate_read_it_and_tell_no_secret(inventory: Path) -> None:
         app, ["inventory", "validate", str(inventory), "--limit", "decode", "-e", "gpu_kind=h99"]
     )
     assert judged.exit_code == 2
-    assert "host `d1` has an unknown GPU kind: `h99`" in judged.stdout and "p1" not in judged.stdout
+    assert "host `d1`: unknown GPU kind `h99`" in judged.stdout and "p1" not in judged.stdout
     assert SECRET not in shown.output + judged.output
 
 
