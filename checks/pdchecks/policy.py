@@ -12,6 +12,7 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from pdchecks import yaml_text
 from pdchecks.wrong_value import wrong_value
 
 _MAX_BYTES = 1 << 20
@@ -125,6 +126,15 @@ class Counters(_Section):
     retransmission_ratio: float
     pause_warn: float
     pause_fail: float
+    young_minutes: int
+
+    @property
+    def young_s(self) -> int:
+        return self.young_minutes * 60
+
+
+class Pcie(_Section):
+    corrected_storm: int
 
 
 class Perf(_Section):
@@ -152,6 +162,7 @@ class Values(_Section):
     gpu: GpuPolicy
     counters: Counters
     link: Link
+    pcie: Pcie
     perf: Perf
 
 
@@ -176,7 +187,7 @@ def read_layer(path: Path) -> Layer:
     try:
         if path.stat().st_size > _MAX_BYTES:
             raise PolicyError(f"{path}: larger than {_MAX_BYTES} bytes")
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        data = yaml_text.load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise PolicyError(f"{path}: {error.strerror}") from error
     except (UnicodeDecodeError, yaml.YAMLError) as error:
