@@ -65,6 +65,12 @@ def test_a_limit_is_raised_where_it_is_set(shown: str, wanted: str) -> None:
         assert subprocess.run(["sh", "-nc", command], check=False).returncode == 0, command
 
 
+def test_the_process_of_a_unit_is_judged_where_the_units_own_limit_was_not_shown() -> None:
+    unit = "=== cmd: systemctl show vllm.service\n=== rc: 0\nId=vllm.service\nLoadState=loaded\nMainPID=7\n=== end\n"
+    process = "=== cmd: cat /proc/7/limits\n=== rc: 0\nMax open files  1024  1024  files\n=== end\n"
+    assert _finding("PD-LIMIT-002", unit + process).subject.object == "nofile of process 7"
+
+
 def test_the_command_for_a_pasted_character_leaves_ascii(tmp_path: Path) -> None:
     path = tmp_path / "x.repo"
     path.write_text("[x]\nname='\u00a0'\nbaseurl=https://192.0.2.1/a\u00a0b\u00a0c\n", encoding="utf-8")
