@@ -69,7 +69,7 @@ def _ghost(node: NodeFacts, module: str, names: dict[str, list[Quote]], accepted
             "with it.",
             commands=(
                 f"grep -rn {module} /etc/modprobe.d",
-                f"sed -i -E {_deletions(module, names)} /etc/modprobe.d/*.conf",
+                *(f"sed -i -E {rule} /etc/modprobe.d/*.conf" for rule in _deletions(module, names)),
                 of_family(node, debian="update-initramfs -u", redhat="dracut -f"),
             ),
             impact=Impact.DRIVER_RELOAD,
@@ -77,12 +77,15 @@ def _ghost(node: NodeFacts, module: str, names: dict[str, list[Quote]], accepted
     )
 
 
-def _deletions(module: str, names: Iterable[str]) -> str:
+def _deletions(module: str, names: Iterable[str]) -> Iterator[str]:
     """sed's expressions that take these options out of the module's lines, and a line that is left without any."""
+    # Whatever a file holds instead of a name belongs into no shell.
+    plain = [re.escape(name) for name in names if re.fullmatch(r"[\w.-]{1,80}", name)]
     # modprobe.d(5): - and _ in a module's name are the same.
     line = f"/^[ \\t]*options[ \\t]+{re.escape(module).replace('_', '[-_]')}"
-    taken = "|".join(re.escape(name) for name in names)
-    return f"-e '{line}[ \\t]/s/[ \\t]+({taken})(=[^ \\t]*)?([ \\t]|$)/\\3/g' -e '{line}[ \\t]*$/d'"
+    if plain:
+        taken = f"s/[ \\t]+({'|'.join(plain)})(=[^ \\t]*)?([ \\t]|$)/\\3/g"
+        yield f"-e '{line}[ \\t]/{taken}' -e '{line}[ \\t]*$/d'"
 
 
 def _past(module: str, names: dict[str, list[Quote]]) -> Verdict:

@@ -107,3 +107,9 @@ def test_the_command_takes_only_the_ghost_option_out(tmp_path: Path, before: str
     assert commands[-1] == "update-initramfs -u"
     subprocess.run(["sh", "-c", commands[1].replace("/etc/modprobe.d", str(tmp_path))], check=True)
     assert path.read_text(encoding="utf-8") == after
+
+
+def test_what_is_no_options_name_gets_into_no_command() -> None:
+    options = "=== cmd: modprobe -c | grep ^options\n=== rc: 0\noptions mlx5_core a';reboot;'=1\n=== end\n"
+    parameters = "=== cmd: modinfo -p mlx5_core\n=== rc: 0\nprof_sel:profile selector (uint)\n=== end\n"
+    assert not any("reboot" in command for command in _commands("PD-DRV-002", DEBIAN + parameters + options))
