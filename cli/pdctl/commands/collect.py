@@ -25,7 +25,12 @@ def collect(
     connect_timeout: float = typer.Option(
         15, "--connect-timeout", min=1, help="Seconds for one SSH connection attempt."
     ),
-    timeout: float = typer.Option(120, "--timeout", min=5, help="Seconds for one node, all in all."),
+    timeout: float = typer.Option(
+        120,
+        "--timeout",
+        min=5,
+        help="Seconds for one node, all in all; more than 120 lets a slow node's commands run longer too.",
+    ),
     interval: int = typer.Option(10, "--interval", min=0, max=60, help="Seconds between two readings of counters."),
 ) -> None:
     """Collect evidence from nodes into one file for `pdctl doctor --from`.

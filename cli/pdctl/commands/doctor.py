@@ -39,7 +39,12 @@ def doctor(
     connect_timeout: float = typer.Option(
         15, "--connect-timeout", min=1, help="Seconds for one SSH connection attempt."
     ),
-    timeout: float = typer.Option(120, "--timeout", min=5, help="Seconds for one node, all in all."),
+    timeout: float = typer.Option(
+        120,
+        "--timeout",
+        min=5,
+        help="Seconds for one node, all in all; more than 120 lets a slow node's commands run longer too.",
+    ),
     waivers: Path | None = typer.Option(
         None, "--waivers", help="Waivers instead of `waivers.yml` beside the inventory."
     ),

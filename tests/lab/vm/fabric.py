@@ -57,8 +57,9 @@ def keep_time(vm: VirtualMachine) -> None:
 
 
 def diagnose(vm: VirtualMachine) -> list[dict[str, Any]]:
-    """The findings of `pdctl doctor` on the machine. Raises RuntimeError when it printed no document."""
-    process = vm.lab.start(str(PDCTL), "doctor", str(vm.lab.inventory(vm)), "--interval", "0", "-o", "json")
+    """The findings of `pdctl doctor` on the machine. Raises RuntimeError when it did not see all of it."""
+    patient = ("--timeout", "900", "--interval", "0")
+    process = vm.lab.start(str(PDCTL), "doctor", str(vm.lab.inventory(vm)), *patient, "-o", "json")
     try:
         stdout, stderr = process.communicate(timeout=_DEADLINE_S)
     except subprocess.TimeoutExpired:
@@ -67,5 +68,9 @@ def diagnose(vm: VirtualMachine) -> list[dict[str, Any]]:
         raise
     if not stdout.startswith("{"):
         raise RuntimeError(f"pdctl doctor: exit {process.returncode}\n{stderr}")
-    findings: list[dict[str, Any]] = json.loads(stdout)["findings"]
+    document = json.loads(stdout)
+    late = [finding["summary"] for finding in document["findings"] if "used up" in finding["summary"]]
+    if document["incomplete"] or late:
+        raise RuntimeError(f"pdctl doctor did not see all of {vm.name}: {document['incomplete']} {late[:1]}")
+    findings: list[dict[str, Any]] = document["findings"]
     return findings
