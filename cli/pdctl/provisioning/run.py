@@ -1,9 +1,11 @@
 """One provisioning run from inventory to report."""
 
+import dataclasses
 import os
+import secrets
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,13 +14,18 @@ from pdctl.errors import PdError, UsageError
 from pdctl.exit_codes import ExitCode
 from pdctl.inventory import Inventory, load_inventory
 from pdctl.provisioning.backup import take_copy
-from pdctl.provisioning.batches import bad, batches
+from pdctl.provisioning.batches import bad, batches, refuse_unless_plain
+from pdctl.provisioning.drift import forget, selection, settled
+from pdctl.provisioning.fingerprint import fingerprint, host_digests
+from pdctl.provisioning.guard import MOST_KNOWN, free_locks, guard_variables
 from pdctl.provisioning.impact import impact_by_role
-from pdctl.provisioning.options import Options, refuse_unknown_tags
-from pdctl.provisioning.outcome import Fold, HostResult, Status, Step, exit_code
+from pdctl.provisioning.options import Options, refuse_unknown_tags, selected_roles
+from pdctl.provisioning.outcome import SETTLED, UNPROVEN, Fold, HostResult, Status, Step, exit_code
 from pdctl.provisioning.record import RunRecord
-from pdctl.provisioning.runner import Ended, run_playbook
+from pdctl.provisioning.runner import Ended, end_leftovers, extra_variables, run_playbook
+from pdctl.provisioning.runs import Run, State, all_runs, over
 
+_THROUGH = (Status.OK, Status.CHANGED, Status.PARTLY)
 Watch = Callable[[Fold, Step | None], None]
 
 _PASSWORD_VARIABLES = (
@@ -33,7 +40,10 @@ _NEED_THE_PROGRAM = ("ssh", "smart", "ansible.builtin.ssh")
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """How a run ended. duration_s: wall clock, the reading of the inventory included. stopped: why hosts were not begun."""
+    """How a run ended. stopped: why hosts were not begun.
+
+    duration_s: wall clock, the reading of the inventory included; verify_s: of it, the doctor's.
+    """
 
     run_id: str
     folder: Path
@@ -42,8 +52,18 @@ class Report:
     stopped: str | None
     started: str
     duration_s: float
+    verify_s: float
     hosts: tuple[HostResult, ...]
     exit_code: ExitCode
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """A run that goes on. hosts: as far as they had come. left: those that are not done, in order."""
+
+    run: Run
+    hosts: Mapping[str, HostResult]
+    left: tuple[str, ...]
 
 
 def provision(
@@ -51,11 +71,12 @@ def provision(
     watch: Watch,
     warn: Callable[[str], None],
     judge: Callable[[Fold], None] = lambda _fold: None,
+    resumed: Resumed | None = None,
 ) -> Report:
     """Run the playbook over the inventory and record it.
 
     watch: sees each event's step, None for the silent ones. warn: is told what is odd about the inventory.
-    judge: sees the hosts at the end, and may add to their problems.
+    judge: sees the hosts at the end, and may add to their problems. resumed: the run to go on with, instead of a new one.
 
     Raises:
         UsageError: the inventory, an option or this machine is wrong; nothing was recorded or touched.
@@ -68,13 +89,24 @@ def provision(
         warn(warning)
     _refuse_without_ssh(inventory)
     addresses = {host.name: host.address for host in inventory}
+    if resumed or options.drift:
+        refuse_unless_plain(addresses)
     fold = Fold(addresses.items(), impact_by_role())
     groups = batches(list(addresses), options.canary, options.serial)
     if options.check:
         groups = [tuple(addresses)]
-    record = RunRecord(options.command, options.for_record(), addresses)
+    if resumed:
+        groups = [left for group in groups if (left := tuple(name for name in group if name in resumed.left))]
+        record = RunRecord.again(resumed.run.folder, resumed.run.about, resumed.left)
+        fold.hosts.update(resumed.hosts)
+    else:
+        record = RunRecord(options.command, options.for_record(), addresses, _basis(options, inventory))
+    known = over(all_runs(MOST_KNOWN))
+    asked = _with_variables(options, inventory, known)
     try:
-        record.keep_inventory(options.inventory)
+        end_leftovers([record.id, *(run.id for run in known if run.state is State.CUT_OFF)])
+        if resumed is None:
+            record.keep_inventory(options.inventory)
 
         def on_event(event: Any) -> None:
             if copy := take_copy(event):
@@ -82,16 +114,25 @@ def provision(
             record.event(event)
             watch(fold, fold.step(event))
 
+        for event in _settled(options, inventory) if options.drift and not resumed else ():
+            on_event(event)
+        groups = [rest for group in groups if (rest := tuple(n for n in group if not fold.hosts[n].settled))]
+        begun = [name for group in groups for name in group]
         ended, stopped = Ended(0, False, ""), None
         for number, group in enumerate(groups, 1):
-            only = group if len(groups) > 1 else None
-            ended = run_playbook(options, record.id, only, on_event, passwords_in_inventory=_has_passwords(inventory))
+            only = group if len(groups) > 1 or len(begun) < len(addresses) else None
+            ended = run_playbook(asked, record.id, only, on_event, passwords_in_inventory=_has_passwords(inventory))
             failed = bad(fold.hosts[name] for name in group)
             if number < len(groups) and (failed or ended.interrupted):
                 stopped = _why_stopped(failed, sum(map(len, groups[number:])))
                 break
+        free_locks(record.id, ((host, fold.hosts[host.name]) for host in inventory), options.connect_timeout_s, warn)
+        looked = time.monotonic()
+        if options.verify and not options.check and not ended.interrupted:
+            _verify(options, inventory, {name: fold.hosts[name] for name in begun}, warn)
+        now = time.monotonic()
         judge(fold)
-        report = _report(options, record, fold, ended, stopped, time.monotonic() - began)
+        report = _report(options, record, fold, ended, stopped, now - began, now - looked)
     except BaseException as error:
         record.close(error.code if isinstance(error, PdError) else ExitCode.FAILED, {})
         raise
@@ -102,11 +143,58 @@ def provision(
     return report
 
 
+def _basis(options: Options, inventory: Inventory) -> Mapping[str, Any] | None:
+    """What a resume compares, and pdctl's own variables. Of a check there is no resume."""
+    if options.check:
+        return None
+    salt = secrets.token_hex(8)
+    digests = fingerprint(inventory, extra_variables(options.extra_vars), salt)
+    return {"salt": salt, "fingerprint": digests, "variables": dict(options.variables)}
+
+
+def _with_variables(options: Options, inventory: Inventory, known: Sequence[Run]) -> Options:
+    """With what the roles `guard` and `backup` get of pdctl."""
+    salt = secrets.token_hex(8)
+    digest_of = host_digests(inventory, extra_variables(options.extra_vars), selection(options))
+    basis = {host.name: {"salt": salt, "digest": digest_of(host.name, salt)} for host in inventory}
+    ours = {"backup_basis": basis, **guard_variables(options, known)}
+    return dataclasses.replace(options, variables={**options.variables, **ours})
+
+
+def _settled(options: Options, inventory: Inventory) -> Iterator[Mapping[str, Any]]:
+    """An event for each host that has not drifted."""
+    digest_of = host_digests(inventory, extra_variables(options.extra_vars), selection(options))
+    for name, run in settled(inventory, digest_of, options).items():
+        yield {"event": SETTLED, "host": name, "run": run}
+
+
+def _verify(
+    options: Options, inventory: Inventory, hosts: Mapping[str, HostResult], warn: Callable[[str], None]
+) -> None:
+    """The doctor looks at what has converged; a node that has not, after all, must not say so of itself."""
+    from pdctl.provisioning.verify import verify
+
+    through = {name: host for name, host in hosts.items() if host.status in _THROUGH}
+    verify(inventory, through, selected_roles(options) & set(impact_by_role()), float(options.connect_timeout_s))
+    wrong = [host for host in inventory if host.name in through and _only_here_known(through[host.name])]
+    forget(wrong, options, warn)
+
+
+def _only_here_known(host: HostResult) -> bool:
+    return bool(host.refused) or any(problem["outcome"] == UNPROVEN for problem in host.problems)
+
+
 def _report(
-    options: Options, record: RunRecord, fold: Fold, ended: Ended, stopped: str | None, duration_s: float
+    options: Options,
+    record: RunRecord,
+    fold: Fold,
+    ended: Ended,
+    stopped: str | None,
+    duration_s: float,
+    verify_s: float,
 ) -> Report:
     hosts = tuple(fold.hosts.values())
-    untouched = all(host.status is Status.UNTOUCHED for host in hosts)
+    untouched = all(host.status is Status.UNTOUCHED and host.held_by is None for host in hosts)
     if untouched and not ended.interrupted:
         raise PdError(
             "Ansible ended before it reached any host",
@@ -122,6 +210,7 @@ def _report(
         stopped=stopped,
         started=record.started.isoformat(timespec="seconds"),
         duration_s=round(duration_s, 2),
+        verify_s=round(verify_s, 2),
         hosts=hosts,
         exit_code=exit_code(hosts, check=options.check, interrupted=ended.interrupted),
     )

@@ -17,7 +17,9 @@ from typing import Any
 import psutil
 
 from pdctl.ansible_env import ansible_environment
-from pdctl.errors import UsageError
+from pdctl.deploy.process import RUN_VARIABLE, carrying, end
+from pdctl.errors import PdError, UsageError
+from pdctl.exit_codes import ExitCode
 from pdctl.provisioning.options import Options, shown
 from pdctl.provisioning.ssh_masters import control_path_folder
 
@@ -81,7 +83,7 @@ def run_playbook(
             skip_tags=",".join(options.skip_tags) or None,
             forks=options.forks,
             cmdline=_flags(options),
-            envvars=_environment(sockets, folder / "tmp", passwords_in_inventory),
+            envvars=_environment(run, sockets, folder / "tmp", passwords_in_inventory),
             passwords={_BECOME_PROMPT: options.become_password} if options.become_password is not None else None,
             quiet=True,
             suppress_output_file=True,
@@ -144,10 +146,23 @@ def _kill(processes: Iterable[psutil.Process]) -> None:
             process.kill()
 
 
-def _environment(sockets: Path, temporary: Path, passwords_in_inventory: bool) -> dict[str, str]:
+def end_leftovers(runs: Iterable[str]) -> None:
+    """Ends what a killed pdctl left here: workers finish their task, and SSH masters wait, without it.
+
+    Raises:
+        PdError: a process does not die.
+    """
+    if survivors := end(carrying(*runs), grace_s=0.0):
+        raise PdError(
+            f"an earlier run left process {survivors[0].pid} behind, and it does not die", code=ExitCode.INCOMPLETE
+        )
+
+
+def _environment(run: str, sockets: Path, temporary: Path, passwords_in_inventory: bool) -> dict[str, str]:
     scripts = _scripts_folder()
     environment = ansible_environment()
     environment |= {
+        RUN_VARIABLE: run,
         "PATH": os.pathsep.join([str(scripts), environment.get("PATH", os.defpath)]),
         "ANSIBLE_SSH_CONTROL_PATH_DIR": str(sockets),
         # Ours to remove: an ansible-playbook that is ended leaves its own behind.

@@ -239,11 +239,14 @@ def rollback(module, former):
             changed=len(problems) < len(paths) + len(keys), diff=diff, problems=problems, notices=notices, copy={}
         )
     own = module.params["own_run"]
-    kept = dict(state.look(paths, keys, []), apply=former.before["apply"], packages=installed)
-    state.keep(own, kept)
+    kept = state.document(state.folder_of(own) / "before.json")
+    if kept is None:
+        kept = dict(state.look(paths, keys, []), apply=former.before["apply"], packages=installed)
+        state.keep(own, kept)
+    state.forget_the_end(own)
     copy = state.travelling(own, kept)
     problems = restored(module, former, now, paths, keys) + apply(module, former, paths)
-    left = dict(state.look(paths, keys, []), packages=installed)
+    left = dict(state.look_again(kept), packages=installed)
     state.write_document(state.folder_of(own) / "after.json", left)
     state.prune()
     changed = any(state.differing(kept, left))

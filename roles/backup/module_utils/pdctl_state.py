@@ -8,12 +8,15 @@ import os
 import re
 import shutil
 import stat
+import subprocess
 import tempfile
 from pathlib import Path
 
 # Root's own; survives a reboot and no package removes it.
 KEPT = Path("/var/lib/pdctl/runs")
 PROC = Path("/proc/sys")
+# How the last run that came to its end left the node.
+CONVERGED = KEPT.parent / "converged.json"
 SYS_MODULE = Path("/sys/module")
 RUN = re.compile(r"^\d{8}T\d{6}Z-[0-9a-f]{6}$")
 # Of one file: a locale archive of a few locales has 3 MB a locale.
@@ -114,6 +117,15 @@ def items(look):
     return found
 
 
+def managed_digest(declared, packages_of):
+    """Of all that the roles declare, as it is now. declared: paths, sysctls, modules, packages. packages_of: -> `packages`."""
+    paths, keys = expanded(declared["paths"], declared["sysctls"])
+    # The name without its architecture: libibverbs1:amd64, rdma-core.x86_64.
+    there = {re.sub(r"(:|\.)(\w+)$", "", name) for name in packages_of()} if declared["packages"] else set()
+    here = {name: name in there for name in declared["packages"]}
+    return digest([items(look(paths, keys, declared["modules"])), here])
+
+
 def folder_of(run):
     if not RUN.match(run):
         raise ValueError(f"no id of a run: {run}")
@@ -155,6 +167,14 @@ def mark_unchanged(run):
     write_document(folder / "unchanged.json", {"unchanged": True})
     (folder / "before.json").unlink()
     shutil.rmtree(str(folder / "content"))
+
+
+def forget_the_end(run):
+    """The run goes on: how it left the node is not known yet."""
+    for name in ("after.json", "unchanged.json"):
+        path = folder_of(run) / name
+        if path.exists():
+            path.unlink()
 
 
 def prune():
@@ -200,6 +220,22 @@ def write_durably(path, content, mode=0o600, owner=None):
     except BaseException:
         Path(partial).unlink()
         raise
+    sync(str(Path(path).parent))
+
+
+def make_durable(paths):
+    """What modules of Ansible renamed into place is on the disk when this returns, with the names in its folder."""
+    for path in [*paths, *sorted({str(Path(path).parent) for path in paths})]:
+        if not Path(path).is_symlink() and (Path(path).is_file() or Path(path).is_dir()):
+            sync(path)
+
+
+def sync(path):
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def put_path_back(path, state, content):
@@ -247,3 +283,17 @@ def packages(run_command, find):
         if code == 0 and found:
             return found
     return {}
+
+
+def drift():
+    """What the last run left word of, and the digest of what it declared as it is now; {} where there is no word."""
+    left = document(CONVERGED)
+    if left is None:
+        return {}
+    word = {key: left[key] for key in ("run", "salt", "basis", "digest")}
+    return dict(word, now=managed_digest(left["declared"], lambda: packages(_captured, shutil.which)))
+
+
+def _captured(argv):
+    ended = subprocess.run(argv, capture_output=True, check=False, timeout=60)
+    return ended.returncode, ended.stdout.decode("utf-8", "replace"), ""
