@@ -120,11 +120,15 @@ class RunRecord:
         former = json.loads(path.read_bytes()) if path.exists() and "unchanged" not in copy else {}
         _write_json(path, {**former, **copy})
 
+    def abandon(self) -> None:
+        """Lets go of the files, and says nothing about the run."""
+        self._events.close()
+        self._log.close()
+
     def close(self, exit_code: int, hosts: Mapping[str, Mapping[str, Any]]) -> None:
         """hosts: name -> the host's part of the report."""
         self.ended = datetime.now(UTC)
-        self._events.close()
-        self._log.close()
+        self.abandon()
         for name, result in hosts.items():
             _write_json(self.folder / "hosts" / file_of(name), result)
         self._write_about("ended", exit_code, Counter(str(result["status"]) for result in hosts.values()))

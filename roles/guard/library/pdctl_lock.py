@@ -90,8 +90,10 @@ def holder_of():
     """What the lock says, or None. A damaged one is held by nobody that can be named."""
     try:
         held = state.document(LOCK)
+        if held is not None and not (isinstance(held.get("run"), str) and isinstance(held.get("since"), (int, float))):
+            raise ValueError(f"{LOCK} names no run")
     except ValueError as error:
-        return {"run": "", "by": "?", "from": "?", "since": 0, "command": str(error)}
+        return {"run": "", "by": "?", "from": "?", "since": int(LOCK.stat().st_mtime), "command": str(error)}
     return held
 
 

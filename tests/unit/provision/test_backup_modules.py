@@ -1,40 +1,24 @@
 """What a node keeps before a run, and how it is put back: the modules themselves, on folders of the test."""
 
-import importlib
-import importlib.util
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import ansible.module_utils
 import pytest
-from ansible.module_utils.testing import patch_module_args
+from tests.unit.provision.node_module import kept_below, loaded, run
 
-from pdctl.content import content_root
-
-ROLE = content_root() / "roles" / "backup"
 RUN, BACK, AGAIN = "20260101T000000Z-000001", "20260101T000000Z-000002", "20260101T000000Z-000003"
 OLD = b"old \xff\r\n\0"
 
 
-def _module(name: str) -> ModuleType:
-    specification = importlib.util.spec_from_file_location(name, ROLE / "library" / f"{name}.py")
-    assert specification is not None and specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    monkeypatch.setattr(ansible.module_utils, "__path__", [*ansible.module_utils.__path__, str(ROLE / "module_utils")])
-    module = importlib.import_module("ansible.module_utils.pdctl_state")
-    monkeypatch.setattr(module, "KEPT", tmp_path / "var" / "runs")
-    monkeypatch.setattr(module, "PROC", tmp_path / "proc")
-    (tmp_path / "var").mkdir()
-    yield module
+def state(tmp_path: Path) -> Iterator[ModuleType]:
+    with kept_below(tmp_path) as module:
+        yield module
 
 
 Call = Callable[..., dict[str, Any]]
@@ -42,13 +26,7 @@ Call = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def call(state: ModuleType, capsys: pytest.CaptureFixture[str]) -> Call:
-    def run(name: str, *, check: bool = False, **arguments: Any) -> dict[str, Any]:
-        module = _module(name)
-        with patch_module_args({**arguments, "_ansible_check_mode": check}), pytest.raises(SystemExit):
-            module.main()
-        return dict(json.loads(capsys.readouterr().out))
-
-    return run
+    return lambda name, **arguments: run(loaded("backup", name), capsys, **arguments)
 
 
 class Node:
@@ -72,8 +50,8 @@ class Node:
         managed = [{"files": files}, {"sysctls": ["net.*"]}]
         return self._call("pdctl_backup", run=run, phase="begin", managed=managed, **more)
 
-    def end(self, run: str = RUN) -> dict[str, Any]:
-        return self._call("pdctl_backup", run=run, phase="end", managed=[])
+    def end(self, run: str = RUN, **more: Any) -> dict[str, Any]:
+        return self._call("pdctl_backup", run=run, phase="end", managed=[], **more)
 
     def change(self) -> None:
         self.file.write_bytes(b"new\n")
@@ -230,10 +208,10 @@ def test_the_oldest_runs_go_and_marks_take_no_room_from_them(
     monkeypatch.setattr(state, "MOST_KEPT", 2)
     monkeypatch.setattr(state, "MOST_MARKS", 1)
     runs = [f"20260101T00000{number}Z-000000" for number in range(6)]
-    for number, run in enumerate(runs):
-        node.begin(run)
+    for number, each in enumerate(runs):
+        node.begin(each)
         if number % 2:
-            node.end(run)
+            node.end(each)
     node.begin(AGAIN)
     kept = sorted(path.name for path in state.KEPT.iterdir())
     assert kept == sorted([runs[4], runs[5], AGAIN])
@@ -242,3 +220,79 @@ def test_the_oldest_runs_go_and_marks_take_no_room_from_them(
 @pytest.mark.parametrize("run", ["../../etc", "", "20260101T000000Z-000001/.."])
 def test_no_other_folder_is_reached_by_a_run_s_name(node: Node, run: str) -> None:
     assert "no id of a run" in node.back(run=run)["msg"]
+
+
+def test_a_run_that_goes_on_keeps_what_was_there_before_its_first_try(node: Node) -> None:
+    former, copy = node.look(), node.begin()["copy"]
+    node.file.write_bytes(b"half of it\n")
+    again = node.begin()["copy"]
+    assert (again["paths"], again["contents"]) == (copy["paths"], copy["contents"])
+    node.change()
+    node.end()
+    assert node.back()["problems"] == []
+    assert node.look() == former
+
+
+def test_a_run_that_goes_on_after_it_had_changed_nothing_can_change_something(node: Node, state: ModuleType) -> None:
+    node.begin()
+    node.end()
+    former = node.look()
+    node.begin()
+    node.change()
+    node.end()
+    assert not (state.KEPT / RUN / "unchanged.json").exists()
+    assert node.back()["changed"] is True
+    assert node.look() == former
+
+
+def test_a_rollback_that_goes_on_keeps_what_was_there_before_its_first_try(node: Node, state: ModuleType) -> None:
+    former, _copy = _changed(node)
+    changed = node.look()
+    node.back()
+    (state.KEPT / BACK / "after.json").unlink()
+    node.new.write_bytes(b"new\n")
+    node.new.chmod(0o644)
+    assert node.back()["problems"] == []
+    assert node.look() == former
+    node.back(run=BACK, own=AGAIN)
+    assert node.look() == changed
+
+
+BASIS = {"salt": "s", "digest": "d"}
+
+
+def test_a_node_that_converged_says_what_it_stands_on_until_something_moves(node: Node, state: ModuleType) -> None:
+    node.begin()
+    node.change()
+    assert node.end(basis=BASIS)["copy"]["converged"]["basis"] == "d"
+    word = state.drift()
+    assert (word["run"], word["basis"], word["digest"] == word["now"]) == (RUN, "d", True)
+    for moves in (
+        lambda: node.new.chmod(0o640),
+        lambda: node.keys["one"].write_text("9\n", encoding="utf-8"),
+        # An interface that came since.
+        lambda: (node.folder / "proc" / "net" / "three").write_text("1\n", encoding="utf-8"),
+    ):
+        before = state.drift()["now"]
+        moves()
+        assert state.drift()["now"] != before
+
+
+def test_a_node_that_refused_something_or_is_being_changed_has_not_converged(node: Node, state: ModuleType) -> None:
+    node.begin()
+    node.end(basis=BASIS, refused=True)
+    assert state.drift() == {}
+    node.begin(BACK)
+    node.end(BACK, basis=BASIS)
+    node.begin(AGAIN)
+    assert state.drift() == {}
+
+
+def test_the_source_of_the_state_runs_alone_and_says_the_same(node: Node, state: ModuleType) -> None:
+    node.begin()
+    node.end(basis=BASIS)
+    source = Path(str(state.__file__)).read_text(encoding="utf-8")
+    place = f"KEPT = Path({str(state.KEPT)!r}); PROC = Path({str(state.PROC)!r}); CONVERGED = Path({str(state.CONVERGED)!r})"
+    script = f"{source}\n{place}\nprint(json.dumps(drift()))\n"
+    said = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    assert json.loads(said.stdout) == state.drift()
