@@ -93,6 +93,9 @@ def begin(module, run):
         "modules": modules,
         "packages": declared(managed, "packages"),
     }
+    former["impact"] = {
+        each["path"]: role.get("impact", "none") for role in managed for each in role.get("files") or []
+    }
     former["apply"] = {each["path"]: each["apply"] for each in files if each.get("apply")}
     former["packages"] = state.packages(module.run_command, module.get_bin_path)
     try:

@@ -47,7 +47,7 @@ class Node:
 
     def begin(self, run: str = RUN, **more: Any) -> dict[str, Any]:
         files = [{"path": str(path)} for path in (self.file, self.made, self.made / "inner", self.link, self.new)]
-        managed = [{"files": files}, {"sysctls": ["net.*"]}]
+        managed = [{"impact": "restart-engine", "files": files}, {"sysctls": ["net.*"]}]
         return self._call("pdctl_backup", run=run, phase="begin", managed=managed, **more)
 
     def end(self, run: str = RUN, **more: Any) -> dict[str, Any]:
@@ -296,3 +296,15 @@ def test_the_source_of_the_state_runs_alone_and_says_the_same(node: Node, state:
     script = f"{source}\n{place}\nprint(json.dumps(drift()))\n"
     said = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True, timeout=60)
     assert json.loads(said.stdout) == state.drift()
+
+
+def test_what_an_active_engine_would_feel_stays_as_it_is_until_it_may(node: Node) -> None:
+    former, _copy = _changed(node)
+    changed = node.look()
+    for check in (True, False):
+        problems = node.back(held=["restart-engine"], check=check)["problems"]
+        assert {problem["key"] for problem in problems} >= {str(node.file), str(node.new), str(node.link)}
+        assert all("--while-serving" in problem["message"] for problem in problems)
+    assert {**node.look(), "two": changed["two"]} == changed
+    assert node.back(own=AGAIN)["problems"] == []
+    assert node.look() == former
