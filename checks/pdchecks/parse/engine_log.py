@@ -6,7 +6,7 @@ import re
 from pdchecks.evidence import Block, words
 from pdchecks.facts.base import Fact
 from pdchecks.facts.log import HandshakeAccepted, HandshakeRefused, ShapeRefused
-from pdchecks.parse.reader import Reader, looks_like
+from pdchecks.parse.reader import Reader, lines_with, looks_like
 from pdchecks.unknown import Unknown
 
 # pdwire/compat.py, FieldVerdict: `fatal: dtype: prefill float16, decode bfloat16: reason; fix (either side): ...`
@@ -34,6 +34,8 @@ _SHAPES = (
     # vllm nixl connector's assertions
     re.compile(r"Remote (?:P worker )?KV layer cache must be of shape (?P<expected>\[[^\]]{1,120}\])(?P<got>)"),
 )
+# What stands in every line that one of the patterns above finds something in.
+_MARK = re.compile(r"fatal: |ompatib|andshake|xpected|shape |size of tensor")
 # A line about shapes counts only where it speaks of KV, or where the traceback around it does.
 _ABOUT_KV = re.compile(r"\bkv|kv_|KV[ _-]?cache|key_cache|paged|decode|prefill|connector", re.IGNORECASE)
 _LAYER = re.compile(r"\blayers?[ .=_](?P<layer>\d{1,4})\b")
@@ -46,11 +48,10 @@ _SHAPE = re.compile(
 def parse(block: Block) -> list[Fact] | Unknown:
     facts: list[Fact] = []
     about_kv = _ABOUT_KV.search(block.output) is not None or _ABOUT_KV.search(block.command) is not None
-    for line in block.lines:
-        text = line[:4000]
-        facts += _handshake(block, text)
+    for line in lines_with(block, _MARK):
+        facts += _handshake(block, line)
         if about_kv:
-            facts += _shape(block, text)
+            facts += _shape(block, line)
     return facts
 
 
