@@ -7,12 +7,14 @@ backups/NAME.json what the node kept of its state before the run, without large 
 summary.json    the document that `-o json` prints
 inventory/      the inventory as it was, with the policy, group_vars and host_vars beside it (regular files only)
 ansible.log     what Ansible printed
+private-*       what Ansible is given, the values of `-e` too: gone when it ends; of a killed run, with the next one
 """
 
 import fcntl
 import json
 import os
 import secrets
+import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -27,6 +29,7 @@ from pdctl.provisioning.operator import operator
 from pdctl.provisioning.outcome import RESUMED
 
 BACKUPS = "backups"
+PRIVATE = "private-"
 _BESIDE = ("policy.yml", "group_vars", "host_vars")
 
 
@@ -94,6 +97,7 @@ class RunRecord:
             self._events.close()
             raise UsageError(f"run {self.id} is under way", hint="`pdctl runs list` says since when") from None
         _cut_torn_line(self.folder / "events.jsonl")
+        forget_private(self.folder)
         self._log = _private(self.folder / "ansible.log")
         self._write_about("running", None, {})
 
@@ -148,6 +152,12 @@ def _stamp(moment: datetime) -> str:
 
 def _private(path: Path) -> IO[str]:
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8")
+
+
+def forget_private(folder: Path) -> None:
+    """Removes what Ansible was given by a run that was killed."""
+    for left in folder.glob(f"{PRIVATE}*"):
+        shutil.rmtree(left, ignore_errors=True)
 
 
 def _cut_torn_line(path: Path) -> None:

@@ -21,7 +21,7 @@ from pdctl.provisioning.guard import MOST_KNOWN, free_locks, guard_variables
 from pdctl.provisioning.impact import impact_by_role
 from pdctl.provisioning.options import Options, refuse_unknown_tags, selected_roles
 from pdctl.provisioning.outcome import SETTLED, UNPROVEN, Fold, HostResult, Status, Step, exit_code
-from pdctl.provisioning.record import RunRecord
+from pdctl.provisioning.record import RunRecord, forget_private
 from pdctl.provisioning.runner import Ended, end_leftovers, extra_variables, run_playbook
 from pdctl.provisioning.runs import Run, State, all_runs, over
 
@@ -104,7 +104,10 @@ def provision(
     known = over(all_runs(MOST_KNOWN))
     asked = _with_variables(options, inventory, known)
     try:
-        end_leftovers([record.id, *(run.id for run in known if run.state is State.CUT_OFF)])
+        killed = [run for run in known if run.state is State.CUT_OFF]
+        end_leftovers([record.id, *(run.id for run in killed)])
+        for run in killed:
+            forget_private(run.folder)
         if resumed is None:
             record.keep_inventory(options.inventory)
 
@@ -121,7 +124,7 @@ def provision(
         ended, stopped = Ended(0, False, ""), None
         for number, group in enumerate(groups, 1):
             only = group if len(groups) > 1 or len(begun) < len(addresses) else None
-            ended = run_playbook(asked, record.id, only, on_event, passwords_in_inventory=_has_passwords(inventory))
+            ended = run_playbook(asked, record.folder, only, on_event, passwords_in_inventory=_has_passwords(inventory))
             failed = bad(fold.hosts[name] for name in group)
             if number < len(groups) and (failed or ended.interrupted):
                 stopped = _why_stopped(failed, sum(map(len, groups[number:])))

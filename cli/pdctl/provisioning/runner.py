@@ -21,6 +21,7 @@ from pdctl.deploy.process import RUN_VARIABLE, carrying, end
 from pdctl.errors import PdError, UsageError
 from pdctl.exit_codes import ExitCode
 from pdctl.provisioning.options import Options, shown
+from pdctl.provisioning.record import PRIVATE
 from pdctl.provisioning.ssh_masters import control_path_folder
 
 EventHandler = Callable[[Mapping[str, Any]], None]
@@ -42,9 +43,10 @@ class Ended:
 
 
 def run_playbook(
-    options: Options, run: str, hosts: Sequence[str] | None, on_event: EventHandler, *, passwords_in_inventory: bool
+    options: Options, record: Path, hosts: Sequence[str] | None, on_event: EventHandler, *, passwords_in_inventory: bool
 ) -> Ended:
-    """Run to the end. `on_event` gets each event as it comes. run: the id under which nodes keep their former state.
+    """Run to the end. `on_event` gets each event as it comes. record: the run's folder, named by its id, under which
+    nodes keep their former state; what Ansible is given lies in it meanwhile.
     hosts: only these, of plain names; None: what the options select.
 
     A first SIGINT, SIGTERM or SIGHUP ends ansible-playbook before its next task, a second one or `_GRACE_S` later by force. SSH
@@ -64,10 +66,14 @@ def run_playbook(
         # ansible-runner need not keep a file an event: the record does.
         return False
 
-    with tempfile.TemporaryDirectory(prefix="pdctl-") as private, control_path_folder() as sockets, _Stop() as stop:
+    with (
+        tempfile.TemporaryDirectory(prefix=PRIVATE, dir=record) as private,
+        control_path_folder() as sockets,
+        _Stop() as stop,
+    ):
         folder = Path(private)
         _write_private(folder / "env" / "settings", {"pexpect_timeout": _POLL_S})
-        variables = {**extra_variables(options.extra_vars), "backup_run": run, **options.variables}
+        variables = {**extra_variables(options.extra_vars), "backup_run": record.name, **options.variables}
         _write_private(folder / "env" / "extravars", variables)
         if hosts is not None:
             # A file, since thousands of names do not fit into an argument.
@@ -83,7 +89,7 @@ def run_playbook(
             skip_tags=",".join(options.skip_tags) or None,
             forks=options.forks,
             cmdline=_flags(options),
-            envvars=_environment(run, sockets, folder / "tmp", passwords_in_inventory),
+            envvars=_environment(record.name, sockets, folder / "tmp", passwords_in_inventory),
             passwords={_BECOME_PROMPT: options.become_password} if options.become_password is not None else None,
             quiet=True,
             suppress_output_file=True,
