@@ -175,9 +175,11 @@ def _verify(
     options: Options, inventory: Inventory, hosts: Mapping[str, HostResult], warn: Callable[[str], None]
 ) -> None:
     """The doctor looks at what has converged; a node that has not, after all, must not say so of itself."""
+    through = {name: host for name, host in hosts.items() if host.status in _THROUGH}
+    if not through:
+        return
     from pdctl.provisioning.verify import verify
 
-    through = {name: host for name, host in hosts.items() if host.status in _THROUGH}
     verify(inventory, through, selected_roles(options) & set(impact_by_role()), float(options.connect_timeout_s))
     wrong = [host for host in inventory if host.name in through and _only_here_known(through[host.name])]
     forget(wrong, options, warn)

@@ -22,8 +22,6 @@ _DEADLINE_S = 120.0
 def verify(inventory: Inventory, hosts: Mapping[str, HostResult], owners: Iterable[str], connect_s: float) -> None:
     """Looks at these hosts of the inventory and adds to their problems. owners: the roles that ran."""
     nodes = replace(inventory, hosts=tuple(host for host in inventory if host.name in hosts))
-    if not nodes.hosts:
-        return
     try:
         policy_of = policy_for(nodes)
         seen = look(nodes, policy_of, connect_s=connect_s, deadline_s=_DEADLINE_S, interval_s=0)
