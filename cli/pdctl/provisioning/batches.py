@@ -48,7 +48,7 @@ def pattern(names: Sequence[str]) -> str | None:
 
 def bad(batch: Iterable[HostResult]) -> list[HostResult]:
     """The hosts for which the next batch does not begin."""
-    return [host for host in batch if host.status not in _GOOD]
+    return [host for host in batch if host.status not in _GOOD or host.unverified is not None]
 
 
 def _size(serial: str, hosts: int) -> int:

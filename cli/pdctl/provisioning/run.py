@@ -5,7 +5,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -92,50 +92,24 @@ def provision(
     if resumed or options.drift:
         refuse_unless_plain(addresses)
     fold = Fold(addresses.items(), impact_by_role())
-    groups = batches(list(addresses), options.canary, options.serial)
-    if options.check:
-        groups = [tuple(addresses)]
+    groups = [tuple(addresses)] if options.check else batches(list(addresses), options.canary, options.serial)
     if resumed:
-        groups = [left for group in groups if (left := tuple(name for name in group if name in resumed.left))]
         record = RunRecord.again(resumed.run.folder, resumed.run.about, resumed.left)
         fold.hosts.update(resumed.hosts)
     else:
         record = RunRecord(options.command, options.for_record(), addresses, _basis(options, inventory))
-    known = over(all_runs(MOST_KNOWN))
-    asked = _with_variables(options, inventory, known)
     try:
-        killed = [run for run in known if run.state is State.CUT_OFF]
-        end_leftovers([record.id, *(run.id for run in killed)])
-        for run in killed:
-            forget_private(run.folder)
         if resumed is None:
             record.keep_inventory(options.inventory)
-
-        def on_event(event: Any) -> None:
-            if copy := take_copy(event):
-                record.keep_backup(*copy)
-            record.event(event)
-            watch(fold, fold.step(event))
-
-        for event in _settled(options, inventory) if options.drift and not resumed else ():
-            on_event(event)
-        groups = [rest for group in groups if (rest := tuple(n for n in group if not fold.hosts[n].settled))]
-        begun = [name for group in groups for name in group]
-        ended, stopped = Ended(0, False, ""), None
-        for number, group in enumerate(groups, 1):
-            only = group if len(groups) > 1 or len(begun) < len(addresses) else None
-            ended = run_playbook(asked, record.folder, only, on_event, passwords_in_inventory=_has_passwords(inventory))
-            failed = bad(fold.hosts[name] for name in group)
-            if number < len(groups) and (failed or ended.interrupted):
-                stopped = _why_stopped(failed, sum(map(len, groups[number:])))
-                break
-        free_locks(record.id, ((host, fold.hosts[host.name]) for host in inventory), options.connect_timeout_s, warn)
-        looked = time.monotonic()
-        if options.verify and not options.check and not ended.interrupted:
-            _verify(options, inventory, {name: fold.hosts[name] for name in begun}, warn)
-        now = time.monotonic()
+        course = _Course(options, inventory, record, fold, watch, warn)
+        if resumed:
+            course.prove_anew(name for name in addresses if name not in resumed.left)
+            groups = _only(resumed.left, groups)
+        elif options.drift:
+            groups = _only(course.drifted(), groups)
+        ended, stopped = course.run(groups)
         judge(fold)
-        report = _report(options, record, fold, ended, stopped, now - began, now - looked)
+        report = _report(options, record, fold, ended, stopped, time.monotonic() - began, course.verify_s)
     except BaseException as error:
         record.close(error.code if isinstance(error, PdError) else ExitCode.FAILED, {})
         raise
@@ -146,6 +120,95 @@ def provision(
     return report
 
 
+@dataclass(slots=True)
+class _Course:
+    """What happens between a record's begin and its end. verify_s: what the doctor's looks took."""
+
+    options: Options
+    inventory: Inventory
+    record: RunRecord
+    fold: Fold
+    watch: Watch
+    warn: Callable[[str], None]
+    verify_s: float = 0.0
+
+    def run(self, groups: Sequence[Sequence[str]]) -> tuple[Ended, str | None]:
+        """Group by group, until a host of one did not end well; (how, why others were not begun)."""
+        asked = self._with_variables(self._over())
+        whole = sum(map(len, groups)) == len(self.inventory)
+        passwords = _has_passwords(self.inventory)
+        ended = Ended(0, False, "")
+        for number, group in enumerate(groups, 1):
+            only = None if len(groups) == 1 and whole else group
+            ended = run_playbook(asked, self.record.folder, only, self._event, passwords_in_inventory=passwords)
+            hosts = [(host, self.fold.hosts[host.name]) for host in self.inventory if host.name in group]
+            free_locks(self.record.id, hosts, self.options.connect_timeout_s, self.warn)
+            if not ended.interrupted:
+                self._prove(group)
+            failed = bad(self.fold.hosts[name] for name in group)
+            if number < len(groups) and (failed or ended.interrupted):
+                return ended, _why_stopped(failed, sum(map(len, groups[number:])))
+        return ended, None
+
+    def drifted(self) -> list[str]:
+        """The hosts that are not as the last run left them; the others end here."""
+        for name, run in settled(self.inventory, self._digest_of(), self.options).items():
+            self._event({"event": SETTLED, "host": name, "run": run})
+        return [name for name, host in self.fold.hosts.items() if not host.settled]
+
+    def prove_anew(self, names: Iterable[str]) -> None:
+        """Hosts that were through before the run was cut off: nobody says whether the doctor had come to them."""
+        self._prove([name for name in names if not self.fold.hosts[name].settled])
+
+    def _event(self, event: Any) -> None:
+        if copy := take_copy(event):
+            self.record.keep_backup(*copy)
+        self.record.event(event)
+        self.watch(self.fold, self.fold.step(event))
+
+    def _over(self) -> list[Run]:
+        """Runs of this machine that are over; what killed ones left here ends."""
+        known = over(all_runs(MOST_KNOWN))
+        killed = [run for run in known if run.state is State.CUT_OFF]
+        end_leftovers([self.record.id, *(run.id for run in killed)])
+        for run in killed:
+            forget_private(run.folder)
+        return known
+
+    def _with_variables(self, known: Sequence[Run]) -> Options:
+        """With what the roles `guard` and `backup` get of pdctl."""
+        salt, digest_of = secrets.token_hex(8), self._digest_of()
+        basis = {host.name: {"salt": salt, "digest": digest_of(host.name, salt)} for host in self.inventory}
+        ours = {"backup_basis": basis, **guard_variables(self.options, known)}
+        return dataclasses.replace(self.options, variables={**self.options.variables, **ours})
+
+    def _digest_of(self) -> Callable[[str, str], str]:
+        return host_digests(self.inventory, extra_variables(self.options.extra_vars), selection(self.options))
+
+    def _prove(self, names: Sequence[str]) -> None:
+        """The doctor looks at what has converged; a node that has not, after all, must not say so of itself."""
+        hosts = {name: host for name in names if (host := self.fold.hosts[name]).status in _THROUGH}
+        owners = selected_roles(self.options) & set(impact_by_role())
+        if not hosts or not owners or self.options.check or not self.options.verify:
+            return
+        from pdctl.provisioning.verify import verify
+
+        began = time.monotonic()
+        verify(self.inventory, hosts, owners, float(self.options.connect_timeout_s))
+        wrong = [host for host in self.inventory if host.name in hosts and _only_here_known(hosts[host.name])]
+        forget(wrong, self.options, self.warn)
+        self.verify_s += time.monotonic() - began
+
+
+def _only(names: Iterable[str], groups: Iterable[Sequence[str]]) -> list[tuple[str, ...]]:
+    wanted = set(names)
+    return [rest for group in groups if (rest := tuple(name for name in group if name in wanted))]
+
+
+def _only_here_known(host: HostResult) -> bool:
+    return bool(host.refused) or any(problem["outcome"] == UNPROVEN for problem in host.problems)
+
+
 def _basis(options: Options, inventory: Inventory) -> Mapping[str, Any] | None:
     """What a resume compares, and pdctl's own variables. Of a check there is no resume."""
     if options.check:
@@ -153,40 +216,6 @@ def _basis(options: Options, inventory: Inventory) -> Mapping[str, Any] | None:
     salt = secrets.token_hex(8)
     digests = fingerprint(inventory, extra_variables(options.extra_vars), salt)
     return {"salt": salt, "fingerprint": digests, "variables": dict(options.variables)}
-
-
-def _with_variables(options: Options, inventory: Inventory, known: Sequence[Run]) -> Options:
-    """With what the roles `guard` and `backup` get of pdctl."""
-    salt = secrets.token_hex(8)
-    digest_of = host_digests(inventory, extra_variables(options.extra_vars), selection(options))
-    basis = {host.name: {"salt": salt, "digest": digest_of(host.name, salt)} for host in inventory}
-    ours = {"backup_basis": basis, **guard_variables(options, known)}
-    return dataclasses.replace(options, variables={**options.variables, **ours})
-
-
-def _settled(options: Options, inventory: Inventory) -> Iterator[Mapping[str, Any]]:
-    """An event for each host that has not drifted."""
-    digest_of = host_digests(inventory, extra_variables(options.extra_vars), selection(options))
-    for name, run in settled(inventory, digest_of, options).items():
-        yield {"event": SETTLED, "host": name, "run": run}
-
-
-def _verify(
-    options: Options, inventory: Inventory, hosts: Mapping[str, HostResult], warn: Callable[[str], None]
-) -> None:
-    """The doctor looks at what has converged; a node that has not, after all, must not say so of itself."""
-    through = {name: host for name, host in hosts.items() if host.status in _THROUGH}
-    if not through:
-        return
-    from pdctl.provisioning.verify import verify
-
-    verify(inventory, through, selected_roles(options) & set(impact_by_role()), float(options.connect_timeout_s))
-    wrong = [host for host in inventory if host.name in through and _only_here_known(through[host.name])]
-    forget(wrong, options, warn)
-
-
-def _only_here_known(host: HostResult) -> bool:
-    return bool(host.refused) or any(problem["outcome"] == UNPROVEN for problem in host.problems)
 
 
 def _report(
