@@ -1,8 +1,9 @@
 """A run whose controller is killed, or that loses its nodes, goes on where it was; its rollback leads back to before it all.
 
-PDCTL_KILLS: at how many points the controller is killed. The points are shares of the events that a whole run has.
+PDCTL_KILLS: at how many random points the controller is killed. The points are shares of the events that a whole run has.
 """
 
+import json
 import os
 import random
 import signal
@@ -12,17 +13,17 @@ from collections.abc import Mapping
 import pytest
 from tests.lab.faults import end_ssh_sessions, link_down
 from tests.lab.nodes import Lab, wait_until
-from tests.lab.site import RUN_DEADLINE_S, Ran, Site, differences, snapshot
+from tests.lab.site import PDCTL, RUN_DEADLINE_S, Ran, Site, differences, snapshot
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(14400)]
 
 NODES = ("n1", "n2", "n3", "n4")
 SYSCTLS = ("net.ipv4.tcp_rmem", "net.core.somaxconn")
-KILLS = int(os.environ.get("PDCTL_KILLS", "2"))
+KILLS = int(os.environ.get("PDCTL_KILLS", "1"))
 # All that leave files or live values in a node of the lab.
 ROLES = ("--tags", "locale,safe_yum,sysctl,limits")
 # Of a run of these on four nodes, from the first task on; a few more are written when it ends.
-EVENTS = 260
+EVENTS = 330
 _RANDOM = random.Random(5)
 POINTS = [round(_RANDOM.uniform(0.0, 1.0), 3) for _ in range(KILLS)]
 
@@ -49,13 +50,17 @@ def _look(site: Site) -> dict[str, str]:
     return {name: snapshot(node, SYSCTLS) for name, node in site.lab.nodes.items()}
 
 
+def _events(site: Site, run: str) -> int:
+    path = site.runs / run / "events.jsonl"
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
 def _until(site: Site, process: "subprocess.Popen[str]", before: str | None, events: int) -> str:
     """The new run's id, once so many of its events are written or it has ended."""
 
     def written() -> bool:
         run = site.newest_run()
-        path = site.runs / str(run) / "events.jsonl"
-        enough = run != before and path.exists() and path.read_bytes().count(b"\n") >= events
+        enough = run is not None and run != before and _events(site, run) >= events
         return enough or process.poll() is not None
 
     wait_until(written, RUN_DEADLINE_S, f"{events} events of a run")
@@ -104,29 +109,39 @@ def test_a_run_whose_controller_is_killed_goes_on_and_leads_back_to_before_its_f
     if resumed.document is not None:
         assert resumed.document["run"]["id"] == run
         assert {host["status"] for host in resumed.document["hosts"]} <= {"ok", "changed"}
-    for node in site.lab.nodes.values():
-        assert node.ssh(_LEFT) == "runs\n"
-    if point == POINTS[-1]:
+    _whole_and_free(site)
+    if len(POINTS) > 1:
         _converged(site)
     _rolled_back(site, run, bare)
 
 
-def test_nodes_lost_on_the_way_are_told_and_the_resume_does_only_what_they_miss(site: Site) -> None:
-    before = site.newest_run()
-    process = site.start(site.ini(), *ROLES, "--timeout", "5", "-o", "json")
-    run = _until(site, process, before, EVENTS // 4)
+def test_nodes_lost_while_it_goes_on_are_told_and_the_next_resume_does_only_what_they_miss(
+    site: Site, bare: Mapping[str, str]
+) -> None:
+    run = _kill(site, EVENTS // 8)
+    begun = _events(site, run)
+    process = site.lab.start(str(PDCTL), "runs", "resume", run, "--timeout", "5", "-o", "json")
+    wait_until(lambda: _events(site, run) >= begun + EVENTS // 4, RUN_DEADLINE_S, "events of the resumed run")
     end_ssh_sessions(site.lab.nodes["n2"])
     with link_down(site.lab.nodes["n3"]):
-        _out, said = process.communicate(timeout=RUN_DEADLINE_S)
-    assert process.returncode in (3, 4), said
-    shown = {host["name"]: host["status"] for host in site.pdctl("runs", "show", run, "-o", "json").document["hosts"]}
+        said, complained = process.communicate(timeout=RUN_DEADLINE_S)
+    assert process.returncode in (3, 4), complained
+    shown = {host["name"]: host["status"] for host in json.loads(said)["hosts"]}
     assert shown["n3"] == "unreachable"
     assert {shown["n1"], shown["n4"]} == {"changed"}
 
     resumed = _resumed(site, run)
     assert {host["status"] for host in resumed.document["hosts"]} == {"changed"}
     assert {line.split()[2] for line in resumed.stderr.splitlines() if " s  n" in line} <= {"n2", "n3"}
+    _whole_and_free(site)
     _converged(site)
+    _rolled_back(site, run, bare)
+
+
+def _whole_and_free(site: Site) -> None:
+    """Nothing is half written, and no lock is held."""
+    for node in site.lab.nodes.values():
+        assert node.ssh(_LEFT) == "converged.json\nruns\n"
 
 
 def _refused_over_a_changed_policy(site: Site, run: str) -> None:
