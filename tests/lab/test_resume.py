@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Mapping
 
 import pytest
-from tests.lab.faults import end_ssh_sessions, link_down
+from tests.lab.connections import end_ssh_sessions, link_down
 from tests.lab.nodes import Lab, wait_until
 from tests.lab.site import PDCTL, RUN_DEADLINE_S, Ran, Site, differences, snapshot
 

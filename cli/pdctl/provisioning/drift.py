@@ -15,15 +15,24 @@ from pdctl.reach.fleet import run_everywhere
 from pdctl.reach.outcome import Outcome, Reached
 from pdctl.reach.root import as_root
 
-_STATE = "roles/backup/module_utils/pdctl_state.py"
+_UTILITIES = "roles/backup/module_utils"
+_SENT = ("pdctl_state", "pdctl_live", "pdctl_drift")
 _MARK = "pdctl-drift "
 _MOST_WORD = 64 << 10
 _DEADLINE_S = 60.0
 
+# The sources run under the names by which they import each other.
 _LOOK = """for python in python3 /usr/libexec/platform-python; do command -v $python >/dev/null && break; done
 exec $python - <<'PDCTL-END'
-{state}
-print("{mark}" + json.dumps(drift()))
+import json, sys, types
+place = "ansible.module_utils"
+for name in ("ansible", place):
+    sys.modules[name] = types.ModuleType(name)
+for name, source in {sources}:
+    module = sys.modules[place + "." + name] = types.ModuleType(name)
+    setattr(sys.modules[place], name, module)
+    exec(compile(source, name + ".py", "exec"), module.__dict__)
+print("{mark}" + json.dumps(module.drift()))
 PDCTL-END
 """
 _FORGET = "rm -f /var/lib/pdctl/converged.json && echo 'pdctl-drift {}'"
@@ -34,9 +43,16 @@ def selection(options: Options) -> list[Any]:
     return [sorted(options.tags), sorted(options.skip_tags), options.while_serving, options.playbook.name]
 
 
+def look_script() -> str:
+    """Prints one line: the mark, and what `drift` of pdctl_drift.py says of the node."""
+    folder = content_root() / _UTILITIES
+    sources = [(name, (folder / f"{name}.py").read_text(encoding="utf-8")) for name in _SENT]
+    return _LOOK.format(sources=json.dumps(sources), mark=_MARK)
+
+
 def settled(inventory: Inventory, digest_of: Callable[[str, str], str], options: Options) -> Mapping[str, str]:
     """Host -> the run that left it as it is. All others have drifted, or nobody can tell."""
-    script = _LOOK.format(state=(content_root() / _STATE).read_text(encoding="utf-8"), mark=_MARK)
+    script = look_script()
     found = {}
     for outcome in _everywhere(inventory.hosts, script, options):
         word = _word(outcome)

@@ -21,7 +21,7 @@ def fingerprint(inventory: Inventory, variables: Mapping[str, Any], salt: str) -
     """variables: of `-e`. salt: keeps the digest of a short secret from being looked up in a list."""
     policy, roles = _content(inventory)
     return {
-        "inventory": {host.name: digest([salt, _host(host)]) for host in inventory},
+        "inventory": {host.name: digest([salt, _host(host, variables)]) for host in inventory},
         "policy": policy,
         "roles": roles,
         "variables": {name: digest([salt, value]) for name, value in variables.items()},
@@ -34,7 +34,7 @@ def host_digests(
     """(host, salt) -> one digest of all that a run stands on for it. selection: what else decides what the run does."""
     shared = [*_content(inventory), dict(variables), list(selection)]
     hosts = {host.name: host for host in inventory}
-    return lambda name, salt: digest([salt, _host(hosts[name]), shared])
+    return lambda name, salt: digest([salt, _host(hosts[name], variables), shared])
 
 
 def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
@@ -50,14 +50,15 @@ def digest(value: Any) -> str:
 def _content(inventory: Inventory) -> tuple[dict[str, str], dict[str, str]]:
     """(policy, roles): name of a file -> its digest."""
     root = content_root()
-    folder = inventory.source if inventory.source.is_dir() else inventory.source.parent
-    policy = {"shipped": _file(root / _POLICY), f"{SITE} beside the inventory": _file(folder / SITE)}
+    policy = {"shipped": _file(root / _POLICY), f"{SITE} beside the inventory": _file(inventory.folder / SITE)}
     files = {str(path.relative_to(root)): _file(path) for name in _CONTENT for path in _below(root / name)}
     return policy, {name: found for name, found in sorted(files.items()) if Path(name) != _POLICY}
 
 
-def _host(host: Host) -> list[Any]:
-    return [host.address, host.port, host.user, host.connection, host.groups, host.variables]
+def _host(host: Host, given: Mapping[str, Any]) -> list[Any]:
+    """Without what `-e` gives every host: that has a digest of its own."""
+    own = {name: value for name, value in host.variables.items() if name not in given}
+    return [host.address, host.port, host.user, host.connection, host.groups, own]
 
 
 def _below(path: Path) -> list[Path]:

@@ -94,14 +94,15 @@ def resume(state: Resumed, options: Options, watch: Watch, warn: Callable[[str],
         UsageError: something that the run stood on is not as it was, and nothing was touched; else as of `provision`.
     """
     basis = state.run.about["basis"]
-    inventory = load_inventory(options.inventory, limit=options.limit)
-    now = fingerprint(inventory, extra_variables(options.extra_vars), basis["salt"])
+    variables = extra_variables(options.extra_vars)
+    inventory = load_inventory(options.inventory, limit=options.limit, variables=variables)
+    now = fingerprint(inventory, variables, basis["salt"])
     if lines := moved(basis["fingerprint"], now):
-        variables = any(line.startswith("variables:") for line in lines)
+        given = any(line.startswith("variables:") for line in lines)
         raise UsageError(
             f"run {state.run.id} cannot go on, so nothing was touched",
             detail="changed since it began:\n" + "\n".join(lines),
-            hint="give the same `-e` again: their values are in no record" if variables else _NEW,
+            hint="give the same `-e` again: their values are in no record" if given else _NEW,
         )
     return provision(options, watch, warn, resumed=state)
 

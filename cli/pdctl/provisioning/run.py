@@ -12,11 +12,14 @@ from typing import Any
 
 from pdctl.errors import PdError, UsageError
 from pdctl.exit_codes import ExitCode
-from pdctl.inventory import Inventory, load_inventory
+from pdctl.inventory import Inventory, load_inventory, read_inventory
+from pdctl.inventory_faults import wrong
+from pdctl.inventory_judgement import judge as judge_inventory
 from pdctl.provisioning.backup import take_copy
 from pdctl.provisioning.batches import bad, batches, refuse_unless_plain
 from pdctl.provisioning.drift import forget, selection, settled
 from pdctl.provisioning.fingerprint import fingerprint, host_digests
+from pdctl.provisioning.fitness import has_passwords
 from pdctl.provisioning.guard import MOST_KNOWN, free_locks, guard_variables
 from pdctl.provisioning.impact import impact_by_role
 from pdctl.provisioning.options import Options, refuse_unknown_tags, selected_roles
@@ -28,12 +31,6 @@ from pdctl.provisioning.runs import Run, State, all_runs, over
 _THROUGH = (Status.OK, Status.CHANGED, Status.PARTLY)
 Watch = Callable[[Fold, Step | None], None]
 
-_PASSWORD_VARIABLES = (
-    "ansible_password",
-    "ansible_ssh_pass",
-    "ansible_ssh_password",
-    "ansible_ssh_private_key_passphrase",
-)
 # Connections of Ansible that start OpenSSH's client.
 _NEED_THE_PROGRAM = ("ssh", "smart", "ansible.builtin.ssh")
 
@@ -84,9 +81,7 @@ def provision(
     """
     began = time.monotonic()
     refuse_unknown_tags(options)
-    inventory = load_inventory(options.inventory, limit=options.limit)
-    for warning in inventory.warnings:
-        warn(warning)
+    inventory = _inventory(options, warn)
     _refuse_without_ssh(inventory)
     addresses = {host.name: host.address for host in inventory}
     if resumed or options.drift:
@@ -136,7 +131,7 @@ class _Course:
         """Group by group, until a host of one did not end well; (how, why others were not begun)."""
         asked = self._with_variables(self._over())
         whole = sum(map(len, groups)) == len(self.inventory)
-        passwords = _has_passwords(self.inventory)
+        passwords = has_passwords(self.inventory)
         ended = Ended(0, False, "")
         for number, group in enumerate(groups, 1):
             only = None if len(groups) == 1 and whole else group
@@ -218,6 +213,22 @@ def _basis(options: Options, inventory: Inventory) -> Mapping[str, Any] | None:
     return {"salt": salt, "fingerprint": digests, "variables": dict(options.variables)}
 
 
+def _inventory(options: Options, warn: Callable[[str], None]) -> Inventory:
+    """The hosts of the run. A way back is not refused for what only a way forward needs."""
+    variables = extra_variables(options.extra_vars)
+    if options.command != "provision":
+        inventory = load_inventory(options.inventory, limit=options.limit, variables=variables)
+        warnings = inventory.warnings
+    else:
+        inventory = read_inventory(options.inventory, limit=options.limit, variables=variables)
+        faults, warnings = judge_inventory(inventory)
+        if faults:
+            raise wrong(options.inventory, faults)
+    for warning in warnings:
+        warn(warning)
+    return inventory
+
+
 def _report(
     options: Options,
     record: RunRecord,
@@ -264,7 +275,3 @@ def _refuse_without_ssh(inventory: Inventory) -> None:
             detail=f"the first is {over_ssh[0]}; PATH is {os.environ.get('PATH', '')}",
             hint="install OpenSSH's client (openssh-client on Debian and Ubuntu, openssh-clients on the RHEL family)",
         )
-
-
-def _has_passwords(inventory: Inventory) -> bool:
-    return any(name in host.variables for host in inventory for name in _PASSWORD_VARIABLES)

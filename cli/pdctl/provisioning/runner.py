@@ -43,10 +43,15 @@ class Ended:
 
 
 def run_playbook(
-    options: Options, record: Path, hosts: Sequence[str] | None, on_event: EventHandler, *, passwords_in_inventory: bool
+    options: Options,
+    record: Path | None,
+    hosts: Sequence[str] | None,
+    on_event: EventHandler,
+    *,
+    passwords_in_inventory: bool,
 ) -> Ended:
     """Run to the end. `on_event` gets each event as it comes. record: the run's folder, named by its id, under which
-    nodes keep their former state; what Ansible is given lies in it meanwhile.
+    nodes keep their former state; what Ansible is given lies in it meanwhile. None: nothing is kept.
     hosts: only these, of plain names; None: what the options select.
 
     A first SIGINT, SIGTERM or SIGHUP ends ansible-playbook before its next task, a second one or `_GRACE_S` later by force. SSH
@@ -57,6 +62,7 @@ def run_playbook(
     """
     from ansible_runner import Runner, RunnerConfig
 
+    run = record.name if record else ""
     said: list[str] = []
 
     def handle(event: dict[str, Any]) -> bool:
@@ -73,7 +79,7 @@ def run_playbook(
     ):
         folder = Path(private)
         _write_private(folder / "env" / "settings", {"pexpect_timeout": _POLL_S})
-        variables = {**extra_variables(options.extra_vars), "backup_run": record.name, **options.variables}
+        variables = {**extra_variables(options.extra_vars), "backup_run": run, **options.variables}
         _write_private(folder / "env" / "extravars", variables)
         if hosts is not None:
             # A file, since thousands of names do not fit into an argument.
@@ -89,7 +95,7 @@ def run_playbook(
             skip_tags=",".join(options.skip_tags) or None,
             forks=options.forks,
             cmdline=_flags(options),
-            envvars=_environment(record.name, sockets, folder / "tmp", passwords_in_inventory),
+            envvars=_environment(run, sockets, folder / "tmp", passwords_in_inventory),
             passwords={_BECOME_PROMPT: options.become_password} if options.become_password is not None else None,
             quiet=True,
             suppress_output_file=True,
@@ -214,13 +220,15 @@ def extra_variables(given: tuple[str, ...]) -> dict[str, Any]:
     from ansible.errors import AnsibleError
     from ansible.parsing.splitter import parse_kv
 
+    from pdchecks import yaml_text
+
     merged: dict[str, Any] = {}
     for text in given:
         try:
             if text.startswith("@"):
-                loaded = yaml.safe_load(Path(text[1:]).expanduser().read_text(encoding="utf-8"))
+                loaded = yaml_text.load(Path(text[1:]).expanduser().read_text(encoding="utf-8"))
             elif text.lstrip().startswith(("{", "[")):
-                loaded = yaml.safe_load(text)
+                loaded = yaml_text.load(text)
             else:
                 loaded = {str(key): str(value) for key, value in parse_kv(text).items()}
         except AnsibleError:

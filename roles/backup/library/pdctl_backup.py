@@ -1,6 +1,8 @@
 #!/usr/bin/python
 """Keeps on the node, before a run, the state of everything that the run may change; after it, what it was left as."""
 
+from ansible.module_utils import pdctl_drift as drift
+from ansible.module_utils import pdctl_live as live
 from ansible.module_utils import pdctl_state as state
 from ansible.module_utils.basic import AnsibleModule
 
@@ -23,7 +25,7 @@ options:
     required: true
   managed:
     description:
-      - "What the roles may change: files (a list of mappings path, apply), sysctls (a `*` stands for a name), modules."
+      - "What the roles may change: files (a list of mappings path, apply), sysctls (a `*` stands for a name), modules, units, users."
     type: list
     elements: dict
     required: true
@@ -81,18 +83,14 @@ def begin(module, run):
     if earlier.is_file() and not module.check_mode:
         resume(module, run, state.document(earlier))
     paths, keys = state.expanded([each["path"] for each in files], declared(managed, "sysctls"))
-    modules = declared(managed, "modules")
-    former = state.look(paths, keys, modules)
+    former = state.look(paths, keys, declared(managed, "modules"))
+    former["live"] = live.look(module.run_command, live.names(declared(managed, "units"), declared(managed, "users")))
     items = state.items(former)
     refuse_unless_expected(module, items)
     if module.check_mode:
         module.exit_json(changed=False, copy={"state": items})
-    former["declared"] = {
-        "paths": [each["path"] for each in files],
-        "sysctls": declared(managed, "sysctls"),
-        "modules": modules,
-        "packages": declared(managed, "packages"),
-    }
+    former["declared"] = {key: declared(managed, key) for key in drift.KEYS if key != "paths"}
+    former["declared"]["paths"] = [each["path"] for each in files]
     former["impact"] = {
         each["path"]: role.get("impact", "none") for role in managed for each in role.get("files") or []
     }
@@ -114,19 +112,13 @@ def forget_convergence():
 
 
 def leave_word(module, run, former):
-    """For --drift; a node that refused something is looked at by Ansible each time."""
+    """For --drift; a node that refused something is looked at by Ansible each time. What the record gets of it."""
     basis = module.params["basis"]
     if not basis or module.params["refused"]:
         return {}
-    there = state.packages(module.run_command, module.get_bin_path)
-    word = {
-        "run": run,
-        "salt": basis["salt"],
-        "basis": basis["digest"],
-        "declared": former["declared"],
-        "digest": state.managed_digest(former["declared"], lambda: there),
-    }
-    state.write_document(state.CONVERGED, word)
+    digest = drift.managed_digest(former["declared"], module.run_command)
+    word = {"run": run, "salt": basis["salt"], "basis": basis["digest"], "digest": digest}
+    state.write_document(state.CONVERGED, dict(word, declared=former["declared"]))
     return {"converged": {key: word[key] for key in ("basis", "digest")}}
 
 
@@ -137,10 +129,12 @@ def end(module, run):
         module.fail_json(msg=f"{folder} has no state from before the run")
     word = leave_word(module, run, former)
     latter = state.look_again(former)
+    latter["live"] = live.look(module.run_command, former.get("live") or {})
     latter["packages"] = state.packages(module.run_command, module.get_bin_path)
     paths, keys = state.differing(former, latter)
-    live = [name for name, loaded in latter["modules"].items() if loaded != former["modules"][name]]
-    if not paths and not keys and not live and latter["packages"] == former["packages"]:
+    moved = live.differing(former, latter)
+    moved += [name for name, loaded in latter["modules"].items() if loaded != former["modules"][name]]
+    if not paths and not keys and not moved and latter["packages"] == former["packages"]:
         state.mark_unchanged(run)
         module.exit_json(changed=False, copy=dict(word, unchanged=True), notices=[])
     state.make_durable(paths)

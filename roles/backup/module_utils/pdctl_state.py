@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import stat
-import subprocess
 import tempfile
 from pathlib import Path
 
@@ -71,10 +70,14 @@ def look_at_key(path):
         return None
 
 
+def _matching(pattern):
+    return sorted(str(each) for each in Path("/").glob(pattern.lstrip("/")))
+
+
 def expanded(paths, keys):
-    """(paths with what the links among them lead to, keys as paths below /proc/sys with `*` filled in)."""
+    """(paths with `*` filled in and what links among them lead to, keys as paths below /proc/sys with `*` filled in)."""
     every = []
-    for path in paths:
+    for path in [each for pattern in paths for each in (_matching(pattern) if "*" in pattern else [pattern])]:
         every += [path, os.path.realpath(path)] if Path(path).is_symlink() else [path]
     found = []
     for key in map(proc_path, keys):
@@ -114,16 +117,8 @@ def items(look):
     found = {path: digest([state.get(key) for key in TOLD_APART_BY]) for path, state in look["paths"].items()}
     found.update({f"/proc/sys/{key}": digest(value) for key, value in look["sysctls"].items()})
     found.update({f"module {name}": digest(loaded) for name, loaded in look["modules"].items()})
+    found.update({name: digest(value) for name, value in look.get("live", {}).items()})
     return found
-
-
-def managed_digest(declared, packages_of):
-    """Of all that the roles declare, as it is now. declared: paths, sysctls, modules, packages. packages_of: -> `packages`."""
-    paths, keys = expanded(declared["paths"], declared["sysctls"])
-    # The name without its architecture: libibverbs1:amd64, rdma-core.x86_64.
-    there = {re.sub(r"(:|\.)(\w+)$", "", name) for name in packages_of()} if declared["packages"] else set()
-    here = {name: name in there for name in declared["packages"]}
-    return digest([items(look(paths, keys, declared["modules"])), here])
 
 
 def folder_of(run):
@@ -283,17 +278,3 @@ def packages(run_command, find):
         if code == 0 and found:
             return found
     return {}
-
-
-def drift():
-    """What the last run left word of, and the digest of what it declared as it is now; {} where there is no word."""
-    left = document(CONVERGED)
-    if left is None:
-        return {}
-    word = {key: left[key] for key in ("run", "salt", "basis", "digest")}
-    return dict(word, now=managed_digest(left["declared"], lambda: packages(_captured, shutil.which)))
-
-
-def _captured(argv):
-    ended = subprocess.run(argv, capture_output=True, check=False, timeout=60)
-    return ended.returncode, ended.stdout.decode("utf-8", "replace"), ""

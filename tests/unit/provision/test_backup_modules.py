@@ -1,5 +1,6 @@
 """What a node keeps before a run, and how it is put back: the modules themselves, on folders of the test."""
 
+import importlib
 import json
 import subprocess
 import sys
@@ -9,7 +10,9 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from tests.unit.provision.node_module import kept_below, loaded, run
+from tests.unit.provision.node_module import answer_of, kept_below, node_module
+
+from pdctl.provisioning.drift import look_script
 
 RUN, BACK, AGAIN = "20260101T000000Z-000001", "20260101T000000Z-000002", "20260101T000000Z-000003"
 OLD = b"old \xff\r\n\0"
@@ -26,7 +29,7 @@ Call = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def call(state: ModuleType, capsys: pytest.CaptureFixture[str]) -> Call:
-    return lambda name, **arguments: run(loaded("backup", name), capsys, **arguments)
+    return lambda name, **arguments: answer_of(node_module("backup", name), capsys, **arguments)
 
 
 class Node:
@@ -208,10 +211,10 @@ def test_the_oldest_runs_go_and_marks_take_no_room_from_them(
     monkeypatch.setattr(state, "MOST_KEPT", 2)
     monkeypatch.setattr(state, "MOST_MARKS", 1)
     runs = [f"20260101T00000{number}Z-000000" for number in range(6)]
-    for number, each in enumerate(runs):
-        node.begin(each)
+    for number, run in enumerate(runs):
+        node.begin(run)
         if number % 2:
-            node.end(each)
+            node.end(run)
     node.begin(AGAIN)
     kept = sorted(path.name for path in state.KEPT.iterdir())
     assert kept == sorted([runs[4], runs[5], AGAIN])
@@ -220,6 +223,87 @@ def test_the_oldest_runs_go_and_marks_take_no_room_from_them(
 @pytest.mark.parametrize("run", ["../../etc", "", "20260101T000000Z-000001/.."])
 def test_no_other_folder_is_reached_by_a_run_s_name(node: Node, run: str) -> None:
     assert "no id of a run" in node.back(run=run)["msg"]
+
+
+class Services:
+    """systemctl and userdel of a node: unit -> (at boot, running)."""
+
+    def __init__(self) -> None:
+        self.units = {"a.service": ("enabled", "active"), "b.service": ("disabled", "inactive")}
+
+    def run(self, argv: list[str]) -> tuple[int, str, str]:
+        program, *words = argv
+        unit = words[-1]
+        if program == "systemctl" and words[0] == "show":
+            if unit not in self.units:
+                return 0, "LoadState=not-found\nUnitFileState=\nActiveState=inactive\n", ""
+            at_boot, running = self.units[unit]
+            return 0, f"LoadState=loaded\nUnitFileState={at_boot}\nActiveState={running}\n", ""
+        if program != "systemctl":
+            return 0, "", ""
+        at_boot, running = self.units.get(unit, ("disabled", "inactive"))
+        match words[1]:
+            case "enable" | "disable":
+                self.units[unit] = (f"{words[1]}d", running)
+            case "start" | "stop":
+                self.units[unit] = (at_boot, "active" if words[1] == "start" else "inactive")
+            case _:
+                pass
+        return 0, "", ""
+
+
+@pytest.fixture
+def live(state: ModuleType, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    module = importlib.import_module("ansible.module_utils.pdctl_live")
+    monkeypatch.setattr(module.shutil, "which", lambda name: f"/usr/bin/{name}")
+    return module
+
+
+def test_a_unit_goes_back_to_its_state_at_boot_and_now(live: ModuleType) -> None:
+    services = Services()
+    former = live.look(services.run, live.names(["a.service", "b.service", "c.service"], []))
+    assert former == {
+        "unit a.service": "enabled active", "unit b.service": "disabled inactive", "unit c.service": "absent",
+    }  # fmt: skip
+    services.units = dict.fromkeys(("b.service", "c.service"), ("enabled", "active"))
+    services.units["a.service"] = ("disabled", "inactive")
+    now = {"live": live.look(services.run, former)}
+    assert live.differing({"live": former}, now) == list(former)
+    for name, wanted in former.items():
+        live.let_go(services.run, name, wanted)
+    assert [live.put_back(services.run, name, wanted) for name, wanted in former.items()] == [None, None, None]
+    assert services.units == {
+        "a.service": ("enabled", "active"), "b.service": ("disabled", "inactive"), "c.service": ("disabled", "inactive"),
+    }  # fmt: skip
+
+
+def test_a_unit_that_does_not_start_again_is_named(live: ModuleType) -> None:
+    def refuse(argv: list[str]) -> tuple[int, str, str]:
+        if argv[1] == "show":
+            return 0, "LoadState=loaded\nUnitFileState=enabled\nActiveState=failed\n", ""
+        return 1, "", "Job for a.service failed"
+
+    assert "is enabled inactive" in live.put_back(refuse, "unit a.service", "enabled active")
+
+
+def test_an_account_that_the_run_made_is_removed_and_a_lost_one_is_named(live: ModuleType) -> None:
+    services = Services()
+    assert live.look(services.run, live.names([], ["root", "nobody-of-this-name"])) == {
+        "user root": "present", "user nobody-of-this-name": "absent",
+    }  # fmt: skip
+    assert live.put_back(services.run, "user nobody-of-this-name", "absent") is None
+    assert "cannot be made again" in live.put_back(services.run, "user nobody-of-this-name", "present")
+
+
+def test_a_record_of_an_older_pdctl_knows_no_units(live: ModuleType) -> None:
+    assert live.differing({"paths": {}}, {"live": {}}) == []
+
+
+def test_a_pattern_of_paths_stands_for_the_files_that_are_there(state: ModuleType, tmp_path: Path) -> None:
+    for name in ("b.conf", "a.conf", "c.txt"):
+        (tmp_path / name).touch()
+    paths, _keys = state.expanded([str(tmp_path / "a.conf"), str(tmp_path / "*.conf")], [])
+    assert paths == [str(tmp_path / "a.conf"), str(tmp_path / "b.conf")]
 
 
 def test_a_run_that_goes_on_keeps_what_was_there_before_its_first_try(node: Node) -> None:
@@ -261,11 +345,15 @@ def test_a_rollback_that_goes_on_keeps_what_was_there_before_its_first_try(node:
 BASIS = {"salt": "s", "digest": "d"}
 
 
+def _drift() -> dict[str, Any]:
+    return dict(importlib.import_module("ansible.module_utils.pdctl_drift").drift())
+
+
 def test_a_node_that_converged_says_what_it_stands_on_until_something_moves(node: Node, state: ModuleType) -> None:
     node.begin()
     node.change()
     assert node.end(basis=BASIS)["copy"]["converged"]["basis"] == "d"
-    word = state.drift()
+    word = _drift()
     assert (word["run"], word["basis"], word["digest"] == word["now"]) == (RUN, "d", True)
     for moves in (
         lambda: node.new.chmod(0o640),
@@ -273,29 +361,32 @@ def test_a_node_that_converged_says_what_it_stands_on_until_something_moves(node
         # An interface that came since.
         lambda: (node.folder / "proc" / "net" / "three").write_text("1\n", encoding="utf-8"),
     ):
-        before = state.drift()["now"]
+        before = _drift()["now"]
         moves()
-        assert state.drift()["now"] != before
+        assert _drift()["now"] != before
 
 
 def test_a_node_that_refused_something_or_is_being_changed_has_not_converged(node: Node, state: ModuleType) -> None:
     node.begin()
     node.end(basis=BASIS, refused=True)
-    assert state.drift() == {}
+    assert _drift() == {}
     node.begin(BACK)
     node.end(BACK, basis=BASIS)
     node.begin(AGAIN)
-    assert state.drift() == {}
+    assert _drift() == {}
 
 
-def test_the_source_of_the_state_runs_alone_and_says_the_same(node: Node, state: ModuleType) -> None:
+def test_what_is_sent_to_a_node_says_the_same_there(node: Node, state: ModuleType) -> None:
     node.begin()
     node.end(basis=BASIS)
-    source = Path(str(state.__file__)).read_text(encoding="utf-8")
-    place = f"KEPT = Path({str(state.KEPT)!r}); PROC = Path({str(state.PROC)!r}); CONVERGED = Path({str(state.CONVERGED)!r})"
-    script = f"{source}\n{place}\nprint(json.dumps(drift()))\n"
-    said = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True, timeout=60)
-    assert json.loads(said.stdout) == state.drift()
+    values = {"KEPT": state.KEPT, "PROC": state.PROC, "CONVERGED": state.CONVERGED}
+    place = "\n".join(
+        f"sys.modules[place + '.pdctl_state'].{key} = __import__('pathlib').Path({str(path)!r})"
+        for key, path in values.items()
+    )
+    script = look_script().replace("\nprint(", f"\n{place}\nprint(").replace("python3 ", f"{sys.executable} ", 1)
+    said = subprocess.run(["sh", "-s"], input=script, capture_output=True, text=True, check=True, timeout=60)
+    assert json.loads(said.stdout.removeprefix("pdctl-drift ")) == _drift()
 
 
 def test_what_an_active_engine_would_feel_stays_as_it_is_until_it_may(node: Node) -> None:

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from tests.unit.provision.node_module import kept_below, loaded, run
+from tests.unit.provision.node_module import answer_of, kept_below, node_module
 
 MINE, HIS = "20260101T000000Z-00000a", "20260101T000000Z-00000b"
 Call = Callable[..., dict[str, Any]]
@@ -19,12 +19,12 @@ Call = Callable[..., dict[str, Any]]
 @pytest.fixture
 def module(tmp_path: Path) -> Iterator[ModuleType]:
     with kept_below(tmp_path):
-        yield loaded("guard", "pdctl_lock")
+        yield node_module("guard", "pdctl_lock")
 
 
 @pytest.fixture
 def call(module: ModuleType, capsys: pytest.CaptureFixture[str]) -> Call:
-    return lambda phase, run_id, **more: run(module, capsys, phase=phase, run=run_id, **more)
+    return lambda phase, run_id, **more: answer_of(module, capsys, phase=phase, run=run_id, **more)
 
 
 def _held(module: ModuleType) -> Any:
