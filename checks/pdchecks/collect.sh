@@ -177,6 +177,7 @@ counters_again() {
 
 system() {
     look uname -srm
+    look cat /proc/uptime
     look_line 'cat /etc/os-release'
     look timedatectl show -p NTPSynchronized -p NTP
     if has chronyc; then look chronyc -n tracking; fi
@@ -260,6 +261,7 @@ network() {
     look ip neigh show
     look ip route show
     look ip rule show
+    has lldpctl && root_tool lldpctl
     has ethtool || look ethtool
     has mlnx_qos || look mlnx_qos
     for path in $netdevs; do
@@ -267,7 +269,7 @@ network() {
         netdev=${path##*/}
         if has ethtool; then
             look ethtool "$netdev"
-            for option in -i -a -k; do look ethtool "$option" "$netdev"; done
+            for option in -i -a -g -k; do look ethtool "$option" "$netdev"; done
         fi
         has mlnx_qos && look mlnx_qos -i "$netdev"
         for object in pfc app buffer dcbx ets; do
@@ -279,7 +281,11 @@ network() {
 }
 
 rdma_devices() {
-    look ls /sys/class/infiniband
+    if [ ! -d /sys/class ] && [ "$(uname -s)" = Linux ]; then
+        block 'ls /sys/class/infiniband' 126 'pdctl: sysfs is not mounted here'
+    else
+        look ls /sys/class/infiniband
+    fi
     [ -n "$(paths '/sys/class/infiniband/*')" ] || return 0
     look rdma link show
     look ibstat
@@ -293,6 +299,7 @@ rdma_devices() {
     done
     look_line "grep -sH '' /sys/kernel/mm/memory_peers/*/*"
     look_line "grep -sH '' /sys/kernel/config/rdma_cm/*/ports/*/default_roce_tos"
+    root_line "grep -sH '' /sys/kernel/debug/mlx5/*/cc_params/np_cnp_*"
     look devlink dev info
     for path in $(paths '/sys/class/infiniband/*/device'); do
         address=$(cd -P "$path" && printf '%s' "${PWD##*/}")

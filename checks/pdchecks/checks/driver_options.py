@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from pdchecks.check import NodeCheck, Verdict
-from pdchecks.converge import of_family
+from pdchecks.converge import converge, of_family
 from pdchecks.evidence import Quote
 from pdchecks.facts.host import ModuleOption, ModuleParameters
 from pdchecks.facts.log import KernelEvent
@@ -15,6 +15,8 @@ from pdchecks.unknown import Unknown
 
 # Taken from every module's options by the module loader itself (linux kernel/module/main.c, lib/dynamic_debug.c).
 _LOADER = {"dyndbg", "async_probe"}
+# Modules that the role mlx5 looks at whatever the policy says.
+_OF_THE_ROLE = {"mlx5_core", "mlx5_ib"}
 
 
 def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
@@ -64,28 +66,36 @@ def _ghost(node: NodeFacts, module: str, names: dict[str, list[Quote]], accepted
         f"The kernel loads the module, writes one line that it ignores the option, and reports success.{real}{sizes}",
         tuple(dict.fromkeys(quote for quotes in names.values() for quote in quotes)),
         (f"modinfo -p {module}", f"modprobe -c | grep '^options {module} '", "dmesg | grep 'unknown parameter'"),
-        Remedy(
-            f"Take the option out of /etc/modprobe.d and rebuild the initramfs, which may hold a copy of {module} "
-            "with it.",
-            commands=(
-                f"grep -rn {module} /etc/modprobe.d",
-                *(f"sed -i -E {rule} /etc/modprobe.d/*.conf" for rule in _deletions(module, names)),
-                of_family(node, debian="update-initramfs -u", redhat="dracut -f"),
-            ),
-            impact=Impact.DRIVER_RELOAD,
-        ),
+        _remedy(module, names, node),
     )
 
 
+def _remedy(module: str, names: Iterable[str], node: NodeFacts) -> Remedy:
+    text = (
+        f"Take the option out of /etc/modprobe.d and rebuild the initramfs, which may hold a copy of {module} with it."
+    )
+    commands = (
+        f"grep -rn {module} /etc/modprobe.d",
+        *(f"sed -i -E {rules} /etc/modprobe.d/*.conf" for rules in _deletions(module, names)),
+        of_family(node, debian="update-initramfs -u", redhat="dracut -f"),
+    )
+    if module in _OF_THE_ROLE:
+        return converge("mlx5", text, *commands, impact=Impact.DRIVER_RELOAD)
+    return Remedy(text, commands=commands, impact=Impact.DRIVER_RELOAD)
+
+
 def _deletions(module: str, names: Iterable[str]) -> Iterator[str]:
-    """sed's expressions that take these options out of the module's lines, and a line that is left without any."""
-    # Whatever a file holds instead of a name belongs into no shell.
+    """sed's expressions that take these options out of the module's lines, and a line that is left without any.
+
+    None where nothing that stands for a name is one: it belongs into no shell.
+    """
     plain = [re.escape(name) for name in names if re.fullmatch(r"[\w.-]{1,80}", name)]
     # modprobe.d(5): - and _ in a module's name are the same.
     line = f"/^[ \\t]*options[ \\t]+{re.escape(module).replace('_', '[-_]')}"
     if plain:
-        taken = f"s/[ \\t]+({'|'.join(plain)})(=[^ \\t]*)?([ \\t]|$)/\\3/g"
-        yield f"-e '{line}[ \\t]/{taken}' -e '{line}[ \\t]*$/d'"
+        # One at a time: two that stand side by side share the space between them.
+        one = f"{line}[ \\t]/s/[ \\t]+({'|'.join(plain)})(=[^ \\t]*)?([ \\t]|$)/\\3/"
+        yield f"-e ':again' -e '{one}' -e 't again' -e '{line}[ \\t]*$/d'"
 
 
 def _past(module: str, names: dict[str, list[Quote]]) -> Verdict:

@@ -24,6 +24,13 @@ class Kernel(Fact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Uptime(Fact):
+    """Seconds since the node booted."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Package(Fact):
     """An installed package of the distribution; version with its release, as the package manager compares it."""
 
