@@ -85,8 +85,10 @@ def _remedy(module: str, names: Iterable[str], node: NodeFacts) -> Remedy:
 
 
 def _deletions(module: str, names: Iterable[str]) -> Iterator[str]:
-    """sed's expressions that take these options out of the module's lines, and a line that is left without any."""
-    # Whatever a file holds instead of a name belongs into no shell.
+    """sed's expressions that take these options out of the module's lines, and a line that is left without any.
+
+    None where nothing that stands for a name is one: it belongs into no shell.
+    """
     plain = [re.escape(name) for name in names if re.fullmatch(r"[\w.-]{1,80}", name)]
     # modprobe.d(5): - and _ in a module's name are the same.
     line = f"/^[ \\t]*options[ \\t]+{re.escape(module).replace('_', '[-_]')}"

@@ -45,10 +45,14 @@ def set_up(vm: VirtualMachine) -> None:
 
 
 def keep_time(vm: VirtualMachine) -> None:
-    """chrony on the machine, in step with a time server on the controller."""
+    """chrony on the machine, in step with a time server on the controller.
+
+    It steps the clock at its first update only, as on a machine that has been up for a while.
+    """
     server = vm.lab.start(sys.executable, str(Path(__file__).with_name("timeserver.py")), CONTROLLER)
     vm.ssh(
         f"echo 'server {CONTROLLER} iburst minpoll 1 maxpoll 2' >/etc/chrony/sources.d/lab.sources && "
+        "sed -i 's/^makestep .*/makestep 1 1/' /etc/chrony/chrony.conf && "
         "systemctl start chrony && chronyc waitsync 60 0.5 0 1",
         timeout_s=_DEADLINE_S,
     )
