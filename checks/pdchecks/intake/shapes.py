@@ -148,7 +148,11 @@ SHAPES: tuple[Shape, ...] = (
     ),
     _shape("nvidia-smi -q", r"=+NVSMI LOG=+", r"\s|[A-Z][A-Za-z ]{3,40}\s+: |GPU [0-9A-F]{8}:"),
     _shape("nvidia-smi -L", r"GPU \d{1,3}: .{3,80}\(UUID: ", _INDENTED),
-    _shape("nvidia-smi", r"\| NVIDIA-SMI \d", r"[|+]"),
+    _shape(
+        "nvidia-smi",
+        r"\|\s{1,2}NVIDIA-SMI \d|\|\s{1,5}\d{1,3}\s+(?:(?:N/A|\d+)\s+(?:N/A|\d+)\s+)?\d{1,10}\s+[CGM+]{1,5}\s.*MiB\s*\|",
+        r"[|+]",
+    ),
     _shape(
         "nvidia-smi --query-gpu=(by the header) --format=csv",
         r"(?:index|uuid|gpu_uuid|name|gpu_name|timestamp|pci\.bus_id|gpu_bus_id|pid|memory\.\w{3,10}|driver_version)(?: \[\w{1,8}\])?, ",

@@ -9,7 +9,11 @@ from pdchecks.facts.gpu import Gpu, GpuProcess
 from pdchecks.parse.reader import Reader, looks_like
 from pdchecks.unknown import Unknown
 
-_TABLE = re.compile(r"^\|\s+NVIDIA-SMI \d|^\| Processes:", re.MULTILINE)
+_TABLE = re.compile(
+    r"^\|\s+NVIDIA-SMI \d|^\| Processes:"
+    r"|^\|\s{1,5}\d{1,3}\s+(?:(?:N/A|\d+)\s+(?:N/A|\d+)\s+)?\d{1,10}\s+[CGM+]{1,5}\s.*MiB\s*\|",
+    re.MULTILINE,
+)
 _QUERY = re.compile(r"^=+NVSMI LOG=+", re.MULTILINE)
 # | 0  NVIDIA H100 80GB HBM3  On  | 00000000:18:00.0 Off |  0 |
 _FIRST = re.compile(
