@@ -175,7 +175,7 @@ def why_not_his(module, held):
 
 def begin(module):
     run, notices = module.params["run"], []
-    with alone() if LOCK.parent.is_dir() or not module.check_mode else contextlib.nullcontext():
+    with alone() if LOCK.parent.is_dir() or not module.check_mode else contextlib.ExitStack():
         held = holder_of()
         reason = why_not_his(module, held) if held else None
         if held and reason is None:
