@@ -31,5 +31,6 @@ def drift():
 
 
 def _captured(argv):
-    ended = subprocess.run(argv, capture_output=True, check=False, timeout=60)
+    pipe = subprocess.PIPE
+    ended = subprocess.run(argv, stdout=pipe, stderr=pipe, check=False, timeout=60)
     return ended.returncode, ended.stdout.decode("utf-8", "replace"), ended.stderr.decode("utf-8", "replace")

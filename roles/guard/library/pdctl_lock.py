@@ -4,6 +4,7 @@
 import contextlib
 import fcntl
 import os
+import signal
 import time
 from pathlib import Path
 
@@ -17,7 +18,7 @@ description:
   - The lock is /var/lib/pdctl/lock.json. A run that another one holds off fails, and has touched nothing.
   - It is taken over from the same run (which goes on), from a run known to be dead, and from one that began long ago
     and has no process on the node; from any other only when forced.
-  - What an earlier holder still runs on the node is waited for.
+  - What an earlier holder still runs on the node is waited for; what only waits for input that never comes is ended.
 options:
   phase:
     description: begin takes the lock, end frees it.
@@ -60,6 +61,8 @@ LOCK = state.KEPT.parent / "lock.json"
 RUN_VARIABLE = "PDCTL_RUN"
 # No run lasts as long on one node.
 ABANDONED_S = 12 * 3600
+# read(2) of descriptor 0, on x86-64 and on 64-bit Arm; proc(5), /proc/PID/syscall.
+READING = (["0", "0x0"], ["63", "0x0"])
 # A task of an earlier try may still install packages; shorter than ansible.cfg's task_timeout.
 PATIENCE_S = 600.0
 EXCLUSION_S = 10.0
@@ -125,12 +128,24 @@ def carrying(run):
     return found
 
 
+def waits_for_input(process):
+    """Whether it reads its standard input: a module whose connection was lost on the way, and that nobody goes on sending."""
+    try:
+        return Path("/proc", str(process), "syscall").read_text(encoding="ascii").split()[:2] in READING
+    except OSError:
+        return False
+
+
 def wait_for_leftovers(module, run):
     end = time.monotonic() + PATIENCE_S
     while True:
         left = carrying(run)
         if not left:
             return
+        for pid, _command in left:
+            if waits_for_input(pid):
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
         if time.monotonic() > end:
             pid, command = left[0]
             module.fail_json(
@@ -160,7 +175,7 @@ def why_not_his(module, held):
 
 def begin(module):
     run, notices = module.params["run"], []
-    with alone() if LOCK.parent.is_dir() or not module.check_mode else contextlib.nullcontext():
+    with alone() if LOCK.parent.is_dir() or not module.check_mode else contextlib.ExitStack():
         held = holder_of()
         reason = why_not_his(module, held) if held else None
         if held and reason is None:

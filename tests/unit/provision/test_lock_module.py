@@ -106,11 +106,19 @@ def test_what_an_earlier_try_still_runs_here_is_waited_for(
     assert call("begin", MINE)["notices"] == []
 
 
+@pytest.mark.skipif(not Path("/proc/self/syscall").exists(), reason="this kernel does not say what a process waits for")
+def test_a_module_that_waits_for_the_rest_of_itself_is_ended(call: Call, module: ModuleType) -> None:
+    call("begin", MINE)
+    with _process_of(MINE, "print(flush=True); import os; os.read(0, 1)") as process:
+        assert call("begin", MINE)["notices"] == []
+        assert process.wait(timeout=60) != 0
+
+
 class _process_of:
     """A process that carries the mark of a run."""
 
-    def __init__(self, run_id: str) -> None:
-        argv = [sys.executable, "-c", "print(flush=True); input()"]
+    def __init__(self, run_id: str, work: str = "print(flush=True); import time; time.sleep(600)") -> None:
+        argv = [sys.executable, "-c", work]
         environment = os.environ | {"PDCTL_RUN": run_id}
         self._process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
 
@@ -119,4 +127,5 @@ class _process_of:
         return self._process
 
     def __exit__(self, *_: object) -> None:
-        self._process.communicate(b"\n", timeout=60)
+        self._process.kill()
+        self._process.communicate(timeout=60)
