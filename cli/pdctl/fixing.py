@@ -55,7 +55,14 @@ def mend(
         if not people:
             put(report, output, threshold, verbose=verbose, fix=document(made, False, None))
         return exit_status(report, output, threshold)
-    ran = run(made, visit.hosts, become=become, password=visit.sudo, connect_s=visit.connect_s)
+    ran = run(
+        made,
+        visit.hosts,
+        become=become,
+        password=visit.sudo,
+        connect_s=visit.connect_s,
+        while_serving=while_serving,
+    )
     after = visit.judge(visit.look())
     what = moved(report.findings, after.findings)
     print_lines(lambda width: moved_lines(what, width), stderr=not people)
@@ -89,14 +96,22 @@ def agree(plan: Plan, *, yes: bool) -> bool:
 
 
 def run(
-    plan: Plan, hosts: Inventory | None, *, become: bool, connect_s: float, password: str | None = None
+    plan: Plan,
+    hosts: Inventory | None,
+    *,
+    become: bool,
+    connect_s: float,
+    while_serving: bool,
+    password: str | None = None,
 ) -> ExitCode:
     """`pdctl provision` for each batch, with its tags and nodes alone. hosts: None for this host. password: of sudo."""
     with _inventory(hosts, plan) as inventory:
-        return worst([_run(batch, inventory, become, password, connect_s) for batch in plan.batches])
+        return worst([_run(batch, inventory, become, password, connect_s, while_serving) for batch in plan.batches])
 
 
-def _run(batch: Batch, inventory: Path, become: bool, password: str | None, connect_s: float) -> ExitCode:
+def _run(
+    batch: Batch, inventory: Path, become: bool, password: str | None, connect_s: float, while_serving: bool
+) -> ExitCode:
     from pdctl.provisioning.render import text
 
     options = Options(
@@ -107,6 +122,9 @@ def _run(batch: Batch, inventory: Path, become: bool, password: str | None, conn
         become=become,
         become_password=password,
         connect_timeout_s=int(connect_s),
+        # The second look follows at once.
+        verify=False,
+        while_serving=while_serving,
     )
     with progress() as watch:
         report = provision(options, watch, warn=_warn)

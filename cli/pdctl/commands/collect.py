@@ -26,7 +26,12 @@ def collect(
     connect_timeout: float = typer.Option(
         15, "--connect-timeout", min=1, help="Seconds for one SSH connection attempt."
     ),
-    timeout: float = typer.Option(120, "--timeout", min=5, help="Seconds for one node, all in all."),
+    timeout: float = typer.Option(
+        120,
+        "--timeout",
+        min=5,
+        help="Seconds for one node, all in all; more than 120 lets a slow node's commands run longer too.",
+    ),
     ask_become_pass: bool = typer.Option(False, "--ask-become-pass", "-K", help="Ask for the sudo password."),
     active: bool = typer.Option(
         False, "--active", help="Also test between the nodes: DF pings, ib_write_bw, KV echo. Says the load, and asks."
@@ -44,11 +49,11 @@ def collect(
     chosen = inventory or inventory_option
     if chosen and source:
         raise UsageError("`--from` reads collected evidence and INVENTORY looks at live nodes", hint="give one of them")
+    if limit is not None and chosen is None:
+        raise UsageError("`--limit` chooses among the hosts of an INVENTORY", hint="give one, or leave `--limit` out")
     if active and not chosen:
         raise UsageError("`--active` tests between the nodes of an INVENTORY", hint="without --from")
     password = become_password() if ask_become_pass and not source else None
-    if to.exists():
-        raise UsageError(f"`{to}` is there already", hint="name a new file, or remove that one")
 
     import time
     from secrets import token_bytes
@@ -59,6 +64,8 @@ def collect(
     from pdctl.inventory import load_inventory, tell_warnings
     from pdctl.policy_source import policy_for, site_values
 
+    # A look takes minutes: what would keep its bundle from being written is told before.
+    bundle.refuse(to)
     hosts = load_inventory(chosen, limit=limit) if chosen else None
     tell_warnings(hosts)
     kept = read_sources(source) if source else Source()
