@@ -14,6 +14,7 @@ from pdctl.inventory import Inventory, load_inventory
 from pdctl.provisioning.backup import take_copy
 from pdctl.provisioning.batches import bad, batches
 from pdctl.provisioning.impact import impact_by_role
+from pdctl.provisioning.old_python import explain, scripts_folder, too_old
 from pdctl.provisioning.options import Options, refuse_unknown_tags
 from pdctl.provisioning.outcome import Fold, HostResult, Status, Step, exit_code
 from pdctl.provisioning.record import RunRecord
@@ -85,7 +86,11 @@ def provision(
         ended, stopped = Ended(0, False, ""), None
         for number, group in enumerate(groups, 1):
             only = group if len(groups) > 1 else None
-            ended = run_playbook(options, record.id, only, on_event, passwords_in_inventory=_has_passwords(inventory))
+            passwords = _has_passwords(inventory)
+            ended = run_playbook(options, record.id, only, on_event, passwords_in_inventory=passwords)
+            old = too_old(fold.hosts[name] for name in group)
+            if old and not ended.interrupted:
+                ended = _with_second_ansible(options, record.id, old, on_event, ended, passwords)
             failed = bad(fold.hosts[name] for name in group)
             if number < len(groups) and (failed or ended.interrupted):
                 stopped = _why_stopped(failed, sum(map(len, groups[number:])))
@@ -100,6 +105,24 @@ def provision(
     record.close(report.exit_code, {host.name: host_document(host) for host in report.hosts})
     record.summary(document(report))
     return report
+
+
+def _with_second_ansible(
+    options: Options,
+    run: str,
+    hosts: Sequence[HostResult],
+    on_event: Callable[[Any], None],
+    ended: Ended,
+    passwords_in_inventory: bool,
+) -> Ended:
+    """The same playbook over nodes whose Python the first Ansible does not speak to. ended: of that one."""
+    try:
+        scripts = scripts_folder()
+    except UsageError as error:
+        explain(hosts, error)
+        return ended
+    names = [host.name for host in hosts]
+    return run_playbook(options, run, names, on_event, passwords_in_inventory=passwords_in_inventory, scripts=scripts)
 
 
 def _report(

@@ -40,10 +40,17 @@ class Ended:
 
 
 def run_playbook(
-    options: Options, run: str, hosts: Sequence[str] | None, on_event: EventHandler, *, passwords_in_inventory: bool
+    options: Options,
+    run: str,
+    hosts: Sequence[str] | None,
+    on_event: EventHandler,
+    *,
+    passwords_in_inventory: bool,
+    scripts: Path | None = None,
 ) -> Ended:
     """Run to the end. `on_event` gets each event as it comes. run: the id under which nodes keep their former state.
-    hosts: only these, of plain names; None: what the options select.
+    hosts: only these, of plain names; None: what the options select. scripts: the folder of another `ansible-playbook` than
+    the one beside this interpreter.
 
     A first SIGINT, SIGTERM or SIGHUP ends ansible-playbook before its next task, a second one or `_GRACE_S` later by force. SSH
     masters and worker processes of the run are gone when this returns.
@@ -81,7 +88,7 @@ def run_playbook(
             skip_tags=",".join(options.skip_tags) or None,
             forks=options.forks,
             cmdline=_flags(options),
-            envvars=_environment(sockets, folder / "tmp", passwords_in_inventory),
+            envvars=_environment(scripts or _scripts_folder(), sockets, folder / "tmp", passwords_in_inventory),
             passwords={_BECOME_PROMPT: options.become_password} if options.become_password is not None else None,
             quiet=True,
             suppress_output_file=True,
@@ -144,8 +151,7 @@ def _kill(processes: Iterable[psutil.Process]) -> None:
             process.kill()
 
 
-def _environment(sockets: Path, temporary: Path, passwords_in_inventory: bool) -> dict[str, str]:
-    scripts = _scripts_folder()
+def _environment(scripts: Path, sockets: Path, temporary: Path, passwords_in_inventory: bool) -> dict[str, str]:
     environment = ansible_environment()
     environment |= {
         "PATH": os.pathsep.join([str(scripts), environment.get("PATH", os.defpath)]),
