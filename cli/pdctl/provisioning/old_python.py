@@ -8,12 +8,14 @@ import fcntl
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pdctl.errors import UsageError
 from pdctl.paths import cache_dir
+from pdctl.provisioning.options import Options
 from pdctl.provisioning.outcome import Failure, HostResult
+from pdctl.provisioning.runner import Ended, EventHandler, run_playbook
 
 # The last ansible-core whose modules run under Python 2.7 and 3.6, and the Pythons that it runs under itself;
 # https://docs.ansible.com/ansible/latest/reference_appendices/release_and_maintenance.html, support matrix.
@@ -23,6 +25,29 @@ PYTHONS = ("3.12", "3.11", "3.10")
 TASK = "Leave a Python that this Ansible does not speak to"
 _BUILD_DEADLINE_S = 600.0
 _START_DEADLINE_S = 60.0
+
+
+def run_everywhere(
+    options: Options,
+    run: str,
+    hosts: Sequence[str] | None,
+    results: Sequence[HostResult],
+    on_event: EventHandler,
+    *,
+    passwords_in_inventory: bool,
+) -> Ended:
+    """`run_playbook`, and again with the second Ansible for those of `results` that ended because of their Python."""
+    ended = run_playbook(options, run, hosts, on_event, passwords_in_inventory=passwords_in_inventory)
+    old = too_old(results)
+    if not old or ended.interrupted:
+        return ended
+    try:
+        scripts = scripts_folder()
+    except UsageError as error:
+        explain(old, error)
+        return ended
+    names = [host.name for host in old]
+    return run_playbook(options, run, names, on_event, passwords_in_inventory=passwords_in_inventory, scripts=scripts)
 
 
 def too_old(hosts: Iterable[HostResult]) -> list[HostResult]:

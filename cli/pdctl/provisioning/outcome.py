@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from pdctl.exit_codes import ExitCode, worst
+from pdctl.provisioning.ssh_words import in_plain_words
 
 VERDICT_ACTION = "pdctl_verdict"
 _SAYS_NOTHING = ("non-zero return code", "MODULE FAILURE")
@@ -116,8 +117,8 @@ class Fold:
             case "runner_on_failed":
                 return self._failed(host, data)
             case "runner_on_unreachable":
-                host.unreachable = _message(data)
-                return Step(host.name, Status.UNREACHABLE, host.unreachable.splitlines()[0])
+                host.unreachable = in_plain_words(_message(data))
+                return Step(host.name, Status.UNREACHABLE, host.unreachable)
             case _:
                 pass
         return None
