@@ -9,7 +9,7 @@ from pdctl.content import content_root
 from pdctl.errors import PdError
 from pdctl.exit_codes import ExitCode, worst
 from pdctl.inventory import Inventory
-from pdctl.provisioning.old_python import run_everywhere
+from pdctl.provisioning.old_python import run_with_both
 from pdctl.provisioning.options import Options
 from pdctl.provisioning.outcome import Fold, HostResult, Status
 
@@ -47,7 +47,7 @@ def fitness(inventory: Inventory, options: Options) -> tuple[list[Fitness], bool
         fold.step(event)
 
     hosts = list(fold.hosts.values())
-    ended = run_everywhere(options, "", None, hosts, on_event, passwords_in_inventory=has_passwords(inventory))
+    ended = run_with_both(options, None, None, hosts, on_event, passwords_in_inventory=has_passwords(inventory))
     if all(host.status is Status.UNTOUCHED for host in hosts) and not ended.interrupted:
         raise PdError("Ansible ended before it reached any host", detail=ended.said or None, code=ExitCode.INCOMPLETE)
     return [_fitness(host) for host in hosts], ended.interrupted

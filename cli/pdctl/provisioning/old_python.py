@@ -27,9 +27,9 @@ _BUILD_DEADLINE_S = 600.0
 _START_DEADLINE_S = 60.0
 
 
-def run_everywhere(
+def run_with_both(
     options: Options,
-    run: str,
+    record: Path | None,
     hosts: Sequence[str] | None,
     results: Sequence[HostResult],
     on_event: EventHandler,
@@ -37,7 +37,7 @@ def run_everywhere(
     passwords_in_inventory: bool,
 ) -> Ended:
     """`run_playbook`, and again with the second Ansible for those of `results` that ended because of their Python."""
-    ended = run_playbook(options, run, hosts, on_event, passwords_in_inventory=passwords_in_inventory)
+    ended = run_playbook(options, record, hosts, on_event, passwords_in_inventory=passwords_in_inventory)
     old = too_old(results)
     if not old or ended.interrupted:
         return ended
@@ -47,7 +47,9 @@ def run_everywhere(
         explain(old, error)
         return ended
     names = [host.name for host in old]
-    return run_playbook(options, run, names, on_event, passwords_in_inventory=passwords_in_inventory, scripts=scripts)
+    return run_playbook(
+        options, record, names, on_event, passwords_in_inventory=passwords_in_inventory, scripts=scripts
+    )
 
 
 def too_old(hosts: Iterable[HostResult]) -> list[HostResult]:

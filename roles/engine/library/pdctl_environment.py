@@ -96,7 +96,7 @@ def make(module, target, python, wheelhouse):
         if code != 0:
             words = (said.strip() or printed.strip())[-800:]
             return f"{' '.join(argv)}: exit code {code}: {words}"
-    (target / MARK).write_text("", encoding="utf-8")
+    (target / MARK).touch()
     return None
 
 

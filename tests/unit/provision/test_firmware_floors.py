@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from tests.unit.provision.node_module import Answer, Programs, node_module
 
+from pdchecks import units
+
 firmware = node_module("firmware", "pdctl_firmware")
 
 FAMILIES = {
@@ -71,6 +73,10 @@ def test_below_the_minimum_fails_with_the_command_and_a_maker_s_image_is_only_to
     assert problem is None and "server maker" in notice["message"]
     problem, notice = firmware.judge({**CARD, "state": "below-recommended", "running": "22.32.1010"})
     assert problem is None and "below 22.35.2000" in notice["message"]
+
+
+def test_role_and_doctor_know_an_engine_by_the_same_names() -> None:
+    assert firmware.ENGINE.pattern == f"^{units._ENGINE.pattern}$"
 
 
 UNITS = "systemctl list-units --type=service --state=active,activating --plain --no-legend"
