@@ -158,10 +158,12 @@ def differences(before: str, after: str) -> list[str]:
     return sorted([f"- {line}" for line in old - new] + [f"+ {line}" for line in new - old])
 
 
-# Outside of it: Ansible's temporary folder, and the lock that dnf takes on its database whatever it is asked.
+# Outside of it: Ansible's temporary folder, the lock that dnf takes on its database whatever it is asked, and the copies that
+# useradd and userdel make of their files before each change.
 _SNAPSHOT = r"""
 roots='/etc /usr/local /usr/lib/locale /root'
-look() { find $roots -xdev -not -path '/root/.ansible*' -not -path '/root/.rpmdb*' "$@" | sort; }
+apart='/root/.ansible* /root/.rpmdb* /etc/passwd- /etc/shadow- /etc/group- /etc/gshadow-'
+look() { set -f; find $roots -xdev $(printf ' -not -path %s' $apart) "$@" | sort; set +f; }
 look -printf '%p %m %U %l\n'
 look -type f -exec sha256sum {} +
 for key in SYSCTLS; do printf '%s = %s\n' "$key" "$(cat "/proc/sys/$key" 2>&1)"; done

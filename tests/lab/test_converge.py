@@ -17,6 +17,8 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
 
 SHIPPED = yaml.safe_load((content_root() / "roles/policy/files/policy.yml").read_text(encoding="utf-8"))
 MOVED_BY_PROVISIONING = {"PD-LIMIT-002", "PD-LOCALE-001", "PD-SYSCTL-001", "PD-SYSCTL-002", "PD-YUM-002"}
+# systemd-analyze(1): below it a unit is at least `MEDIUM`; an ordinary service stands at 9.6.
+EXPOSED = 5.0
 SYSCTLS = {key: str(value) for key, value in SHIPPED["sysctl"].items() if key not in NOT_IN_A_NAMESPACE}
 
 
@@ -135,6 +137,28 @@ def test_the_doctor_s_findings_move_to_pass(story: Story, name: str) -> None:
 def test_the_kernel_without_rdma_is_said_and_fails_nothing(story: Story) -> None:
     notices = [notice["key"] for notice in story.first.host("n1")["notices"] if notice["role"] == "rdma"]
     assert notices == SHIPPED["modules"]["load"]
+
+
+def test_what_a_node_has_not_is_skipped_with_its_reason(story: Story) -> None:
+    told = {notice["role"]: notice["message"] for notice in story.second.host("n1")["notices"]}
+    assert "container (systemd-nspawn) has the clock of its host" in told["time"]
+    assert "has no module mlx5_core" in told["mlx5"]
+    assert "no NVIDIA GPU" in told["gpu"]
+    assert "no RDMA device" in told["firmware"]
+
+
+@pytest.mark.parametrize(("name", "pool", "other"), [("n1", "prefill", "decode"), ("n2", "decode", "prefill")])
+def test_a_node_has_the_unit_of_its_pool_hardened_and_not_started(
+    story: Story, name: str, pool: str, other: str
+) -> None:
+    show = "systemctl show -p LoadState,ActiveState,UnitFileState,User,NoNewPrivileges,Environment"
+    said = _node(story, name).ssh(f"{show} pdctl-{pool}").splitlines()
+    assert {"LoadState=loaded", "ActiveState=inactive", "UnitFileState=disabled"} <= set(said)
+    assert {"User=pdctl", "NoNewPrivileges=yes"} <= set(said)
+    assert any("PYTHONUTF8=1" in line for line in said)
+    assert "LoadState=not-found" in _node(story, name).ssh(f"systemctl show -p LoadState pdctl-{other}")
+    (figure,) = (each for each in story.second.host(name)["notices"] if each["key"] == f"pdctl-{pool}.service")
+    assert float(figure["message"].split()[1]) < EXPOSED, figure
 
 
 def test_safe_yum_runs_dnf_under_a_locale_that_exists(story: Story) -> None:

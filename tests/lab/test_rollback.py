@@ -66,6 +66,7 @@ def test_the_run_changed_what_the_rollback_is_about(story: Story) -> None:
     changed = "\n".join(differences(story.former, story.provisioned))
     for part in (RECORD, SERVICES, "locale-archive", "net/core/somaxconn", "DefaultLimitNOFILE", "/etc/locale.gen"):
         assert part in changed
+    assert "pdctl-prefill.service" in changed
 
 
 def test_the_check_touches_nothing_and_names_all_that_comes_back(story: Story) -> None:
@@ -87,6 +88,8 @@ def test_the_rollback_restores_every_managed_file_and_live_value(story: Story) -
     assert story.rollback.host("n1")["problems"] == []
     assert differences(story.former, story.restored) == []
     assert (story.node.root / RECORD.lstrip("/")).read_bytes() == OLD_RECORD
+    assert story.node.ssh("getent passwd pdctl || echo no account").strip() == "no account"
+    assert story.node.ssh("systemctl show -p LoadState pdctl-prefill").strip() == "LoadState=not-found"
 
 
 def test_a_second_rollback_changes_nothing(story: Story) -> None:

@@ -28,9 +28,10 @@ HOPELESS = {
 
 
 def _broken_python(root: Path) -> None:
-    (root / "usr/bin/python3").unlink()
-    (root / "usr/bin/python3").write_text("#!/bin/sh\necho 'python3: cannot open shared object file' >&2\nexit 127\n")
-    (root / "usr/bin/python3").chmod(0o755)
+    for path in (root / "usr/bin").glob("python3*"):
+        path.unlink()
+        path.write_text("#!/bin/sh\necho 'python3: cannot open shared object file' >&2\nexit 127\n")
+        path.chmod(0o755)
 
 
 def _drop_in_of_the_site(root: Path) -> None:

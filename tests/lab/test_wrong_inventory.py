@@ -40,7 +40,7 @@ NOT_REACHED = {"renewed", "unknown", "stranger", "refused", "ghost", "nameless"}
 
 
 def _python(root: Path, script: str) -> None:
-    (root / "usr/bin/python3").unlink()
+    _no_python(root)
     (root / "usr/bin/python3").write_text(script, encoding="utf-8")
     (root / "usr/bin/python3").chmod(0o755)
 
@@ -50,7 +50,8 @@ def _old_python(root: Path) -> None:
 
 
 def _no_python(root: Path) -> None:
-    (root / "usr/bin/python3").unlink()
+    for path in (root / "usr/bin").glob("python3*"):
+        path.unlink()
 
 
 def _alpine(root: Path) -> None:

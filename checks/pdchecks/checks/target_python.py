@@ -11,9 +11,8 @@ from pdchecks.policy import Policy
 # Target Python of ansible-core 2.19, which pdctl provisions with; ansible-core support matrix.
 _OLDEST = (3, 8)
 _REMEDY = Remedy(
-    "Give the node a newer Python and name it in ansible_python_interpreter; or manage that node with "
-    "ansible-core 2.16, "
-    "the last that speaks to Python 2.7 and 3.6.",
+    "`pdctl provision` takes such a node to ansible-core 2.16, the last that speaks to Python 2.7 and 3.6, by itself. With an "
+    "Ansible of your own: use that version, or give the node a newer Python and name it in ansible_python_interpreter.",
     commands=(
         "dnf install python3.12 && ansible_python_interpreter=/usr/bin/python3.12 (EL8: without dnf's bindings)",
         "pip install 'ansible-core==2.16.*' (in a virtual environment of its own)",

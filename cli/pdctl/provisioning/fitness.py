@@ -9,9 +9,9 @@ from pdctl.content import content_root
 from pdctl.errors import PdError
 from pdctl.exit_codes import ExitCode, worst
 from pdctl.inventory import Inventory
+from pdctl.provisioning.old_python import run_with_both
 from pdctl.provisioning.options import Options
 from pdctl.provisioning.outcome import Fold, HostResult, Status
-from pdctl.provisioning.runner import run_playbook
 
 PLAYBOOK = "playbooks/preflight.yml"
 PASSWORD_VARIABLES = (
@@ -46,8 +46,8 @@ def fitness(inventory: Inventory, options: Options) -> tuple[list[Fitness], bool
     def on_event(event: Mapping[str, Any]) -> None:
         fold.step(event)
 
-    ended = run_playbook(options, None, None, on_event, passwords_in_inventory=has_passwords(inventory))
     hosts = list(fold.hosts.values())
+    ended = run_with_both(options, None, None, hosts, on_event, passwords_in_inventory=has_passwords(inventory))
     if all(host.status is Status.UNTOUCHED for host in hosts) and not ended.interrupted:
         raise PdError("Ansible ended before it reached any host", detail=ended.said or None, code=ExitCode.INCOMPLETE)
     return [_fitness(host) for host in hosts], ended.interrupted

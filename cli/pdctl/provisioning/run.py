@@ -22,10 +22,11 @@ from pdctl.provisioning.fingerprint import fingerprint, host_digests
 from pdctl.provisioning.fitness import has_passwords
 from pdctl.provisioning.guard import MOST_KNOWN, free_locks, guard_variables
 from pdctl.provisioning.impact import impact_by_role
+from pdctl.provisioning.old_python import run_with_both
 from pdctl.provisioning.options import Options, refuse_unknown_tags, selected_roles
 from pdctl.provisioning.outcome import SETTLED, UNPROVEN, Fold, HostResult, Status, Step, exit_code
 from pdctl.provisioning.record import RunRecord, forget_private
-from pdctl.provisioning.runner import Ended, end_leftovers, extra_variables, run_playbook
+from pdctl.provisioning.runner import Ended, end_leftovers, extra_variables
 from pdctl.provisioning.runs import Run, State, all_runs, over
 
 _THROUGH = (Status.OK, Status.CHANGED, Status.PARTLY)
@@ -135,7 +136,10 @@ class _Course:
         ended = Ended(0, False, "")
         for number, group in enumerate(groups, 1):
             only = None if len(groups) == 1 and whole else group
-            ended = run_playbook(asked, self.record.folder, only, self._event, passwords_in_inventory=passwords)
+            results = [self.fold.hosts[name] for name in group]
+            ended = run_with_both(
+                asked, self.record.folder, only, results, self._event, passwords_in_inventory=passwords
+            )
             hosts = [(host, self.fold.hosts[host.name]) for host in self.inventory if host.name in group]
             free_locks(self.record.id, hosts, self.options.connect_timeout_s, self.warn)
             if not ended.interrupted:

@@ -49,10 +49,12 @@ def run_playbook(
     on_event: EventHandler,
     *,
     passwords_in_inventory: bool,
+    scripts: Path | None = None,
 ) -> Ended:
     """Run to the end. `on_event` gets each event as it comes. record: the run's folder, named by its id, under which
     nodes keep their former state; what Ansible is given lies in it meanwhile. None: nothing is kept.
-    hosts: only these, of plain names; None: what the options select.
+    hosts: only these, of plain names; None: what the options select. scripts: the folder of another `ansible-playbook` than
+    the one beside this interpreter.
 
     A first SIGINT, SIGTERM or SIGHUP ends ansible-playbook before its next task, a second one or `_GRACE_S` later by force. SSH
     masters and worker processes of the run are gone when this returns.
@@ -95,7 +97,7 @@ def run_playbook(
             skip_tags=",".join(options.skip_tags) or None,
             forks=options.forks,
             cmdline=_flags(options),
-            envvars=_environment(run, sockets, folder / "tmp", passwords_in_inventory),
+            envvars=_environment(run, scripts or _scripts_folder(), sockets, folder / "tmp", passwords_in_inventory),
             passwords={_BECOME_PROMPT: options.become_password} if options.become_password is not None else None,
             quiet=True,
             suppress_output_file=True,
@@ -170,8 +172,9 @@ def end_leftovers(runs: Iterable[str]) -> None:
         )
 
 
-def _environment(run: str, sockets: Path, temporary: Path, passwords_in_inventory: bool) -> dict[str, str]:
-    scripts = _scripts_folder()
+def _environment(
+    run: str, scripts: Path, sockets: Path, temporary: Path, passwords_in_inventory: bool
+) -> dict[str, str]:
     environment = ansible_environment()
     environment |= {
         RUN_VARIABLE: run,

@@ -25,7 +25,7 @@ options:
     required: true
   managed:
     description:
-      - "What the roles may change: files (a list of mappings path, apply), sysctls (a `*` stands for a name), modules, units, users."
+      - "What the roles may change: files (mappings of path, apply), sysctls (a `*` stands for a name), modules, units, users, firmware."
     type: list
     elements: dict
     required: true
@@ -84,7 +84,8 @@ def begin(module, run):
         resume(module, run, state.document(earlier))
     paths, keys = state.expanded([each["path"] for each in files], declared(managed, "sysctls"))
     former = state.look(paths, keys, declared(managed, "modules"))
-    former["live"] = live.look(module.run_command, live.names(declared(managed, "units"), declared(managed, "users")))
+    named = live.names(*(declared(managed, kind) for kind in ("units", "users", "firmware")))
+    former["live"] = live.look(module.run_command, named)
     items = state.items(former)
     refuse_unless_expected(module, items)
     if module.check_mode:

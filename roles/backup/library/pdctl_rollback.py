@@ -131,6 +131,8 @@ def beyond(former, now, installed):
     for name, loaded in former.before["modules"].items():
         if now["modules"][name] and not loaded:
             found.append(notice(name, "cannot be undone: the module stays loaded until the next boot"))
+    for name in filter(live.stays, live.differing(former.before, now)):
+        found.append(notice(name, f"cannot be undone: was {former.before['live'][name]}, is {now['live'][name]}"))
     if former.after is None:
         found.append(notice("run", "did not end on this node: what others changed since it began goes back as well"))
     return found
@@ -256,7 +258,7 @@ def spare(former, paths, held):
 def to_restore(former, now):
     """(paths, keys, others) that the run changed and that are not as before it, and notices of keys that came or went."""
     paths, keys = state.differing(former.before, now)
-    others = live.differing(former.before, now)
+    others = [name for name in live.differing(former.before, now) if not live.stays(name)]
     if former.after is not None:
         ours, values = state.differing(former.before, former.after)
         paths, keys = [path for path in paths if path in ours], [key for key in keys if key in values]

@@ -1,10 +1,12 @@
 """State of a node that is neither file nor kernel parameter: systemd units and accounts. Looked at, and put back by commands.
 
 A name says what it is of: `unit chrony.service`, `user pdctl`. A state is one line of text: `enabled active`, `present`, `absent`.
+The firmware of the cards is only looked at: nothing puts it back.
 """
 
 import pwd
 import shutil
+from pathlib import Path
 
 ABSENT = "absent"
 _RUNNING = ("active", "activating", "reloading")
@@ -12,8 +14,17 @@ _RUNNING = ("active", "activating", "reloading")
 _NOT_OURS = ("static", "generated", "transient", "indirect", "alias", "linked", "linked-runtime", "enabled-runtime", "")
 
 
-def names(units, users):
-    return [f"unit {each}" for each in units] + [f"user {each}" for each in users]
+INFINIBAND = Path("/sys/class/infiniband")
+
+
+def names(units, users, firmware=()):
+    kinds = (("unit", units), ("user", users), ("firmware", firmware))
+    return [f"{kind} {each}" for kind, several in kinds for each in several]
+
+
+def stays(name):
+    """Whether nothing puts it back."""
+    return name.startswith("firmware ")
 
 
 def look(run_command, wanted):
@@ -68,7 +79,12 @@ def _look_at_user(_run_command, user):
     return "present"
 
 
-_LOOKS = {"unit": _look_at_unit, "user": _look_at_user}
+def _look_at_firmware(_run_command, _cards):
+    found = sorted(INFINIBAND.glob("*/fw_ver")) if INFINIBAND.is_dir() else []
+    return ", ".join(f"{path.parent.name} {path.read_text(encoding='utf-8').strip()}" for path in found) or ABSENT
+
+
+_LOOKS = {"unit": _look_at_unit, "user": _look_at_user, "firmware": _look_at_firmware}
 
 
 def _put_unit_back(run_command, unit, wanted):

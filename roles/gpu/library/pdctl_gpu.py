@@ -100,6 +100,8 @@ def vendor_of(device):
 
 def query(module):
     """(records of the GPUs, what nvidia-smi said instead)."""
+    if not module.get_bin_path("nvidia-smi"):
+        return [], "there is no nvidia-smi: the driver's package of tools is missing"
     code, printed, said = module.run_command(["nvidia-smi", f"--query-gpu={','.join(FIELDS)}", "--format=csv,noheader"])
     rows = [[cell.strip() for cell in line.split(",")] for line in printed.splitlines()]
     if code != 0 or not rows or any(len(row) != len(FIELDS) for row in rows):

@@ -224,7 +224,9 @@ def main():
     )
     options, record = module.params["options"], module.params["record"]
     names = list(dict.fromkeys(name.replace("-", "_") for name in [*module.params["modules"], *options]))
-    found = {name: parameters(module.run_command, name) for name in names}
+    # A container has no kmod, as it has no modules.
+    there = module.get_bin_path("modinfo", opt_dirs=["/sbin", "/usr/sbin"])
+    found = {name: parameters(module.run_command, name) for name in names} if there else {}
     installed = {name: each for name, each in found.items() if each is not None}
     wanted, files = record_text(options, installed), in_order(record)
     before = {str(path): text_of(path) for path in files}
