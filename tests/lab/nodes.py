@@ -123,6 +123,11 @@ class Lab:
         """argv that runs `command` in the controller's namespace."""
         return ["ip", "netns", "exec", self.controller, *self._with(environment), *command]
 
+    def switch_port(self, name: str, mtu: int) -> None:
+        """What the fabric carries to and from a node (`ctl`: the controller): longer packets are dropped without a word."""
+        port = "ctl" if name == "ctl" else f"n{list(self.nodes).index(name) + 1}"
+        run("ip", "-n", self._fabric, "link", "set", port, "mtu", str(mtu))
+
     def pids(self, namespace: str) -> list[int]:
         """Processes in one of this lab's namespaces."""
         return [int(pid) for pid in run("ip", "netns", "pids", namespace).split()]
@@ -182,6 +187,8 @@ class Lab:
                 "--keep-unit",
             ),
             *("--console=pipe", f"--network-namespace-path=/run/netns/{namespace}"),
+            # Its interfaces are the node's own to configure.
+            "--capability=CAP_NET_ADMIN",
             *(f"--machine={namespace}", f"--hostname={name}"),
         )
         with (folder / "console").open("w", encoding="utf-8") as console:

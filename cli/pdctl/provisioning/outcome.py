@@ -8,18 +8,22 @@ from typing import Any
 from pdctl.exit_codes import ExitCode, worst
 
 VERDICT_ACTION = "pdctl_verdict"
+# Of a problem: what was changed is as it was before.
+REVERTED = "reverted"
 _SAYS_NOTHING = ("non-zero return code", "MODULE FAILURE")
 
 
 class Status(StrEnum):
     """How a host ended.
 
-    PARTLY: every task ran, and the node refused at least one setting. INCOMPLETE: its tasks did not all get their turn.
+    REVERTED: every task ran, and the node undid at least one change by itself, since it was not reached again after it or fared
+    worse. PARTLY: every task ran, and the node refused at least one setting. INCOMPLETE: its tasks did not all get their turn.
     UNTOUCHED: none of them did.
     """
 
     OK = "ok"
     CHANGED = "changed"
+    REVERTED = "reverted"
     PARTLY = "partly"
     FAILED = "failed"
     UNREACHABLE = "unreachable"
@@ -69,6 +73,8 @@ class HostResult:
             return Status.UNREACHABLE
         if self.failure is not None:
             return Status.FAILED
+        if any(problem.get("outcome") == REVERTED for problem in self.problems):
+            return Status.REVERTED
         if self.problems:
             return Status.PARTLY
         if not self.finished:
@@ -117,6 +123,9 @@ class Fold:
                 return self._failed(host, data)
             case "runner_on_unreachable":
                 host.unreachable = _message(data)
+                if (data.get("res") or {}).get("changed"):
+                    # A change after which the node did not answer again.
+                    host.changes.append(Change(str(data.get("role", "")), _task(data)))
                 return Step(host.name, Status.UNREACHABLE, host.unreachable.splitlines()[0])
             case _:
                 pass
@@ -149,7 +158,7 @@ class Fold:
         if data.get("task_action") == VERDICT_ACTION and result.get("problems"):
             host.problems = list(result["problems"])
             host.notices = list(result.get("notices", ()))
-            return Step(host.name, Status.PARTLY, f"{len(host.problems)} setting(s) refused")
+            return Step(host.name, host.status, f"{len(host.problems)} setting(s) refused or reverted")
         host.failure = Failure(str(data.get("role", "")), _task(data), _message(data))
         return Step(host.name, Status.FAILED, f"{_where(data)}: {host.failure.message.splitlines()[0]}")
 
@@ -169,7 +178,7 @@ def exit_code(hosts: Iterable[HostResult], *, check: bool, interrupted: bool) ->
         match host.status:
             case Status.FAILED:
                 codes.append(ExitCode.INCOMPLETE if check else ExitCode.FAILED)
-            case Status.PARTLY:
+            case Status.PARTLY | Status.REVERTED:
                 codes.append(ExitCode.PARTLY)
             case Status.UNREACHABLE | Status.INCOMPLETE | Status.UNTOUCHED:
                 codes.append(ExitCode.PARTLY if host.changes and not check else ExitCode.INCOMPLETE)
