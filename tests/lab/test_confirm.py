@@ -4,7 +4,6 @@ import json
 import signal
 import subprocess
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 from tests.lab.commands import run

@@ -22,7 +22,8 @@ description:
 options:
   phase:
     description:
-      - "ready: whether the node can undo a change; begin: arm and start; status; confirm: disarm; undo: at once, instead of when the time is up."
+      - "ready: whether the node can undo a change; begin: arm and start; status; confirm: disarm."
+      - "undo: at once, instead of when the time is up."
       - "leftovers: wait for changes of earlier runs to be over, and say how they ended; forget: remove what is over."
     type: str
     choices: [ready, begin, status, confirm, undo, leftovers, forget]

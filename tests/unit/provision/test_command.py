@@ -52,7 +52,7 @@ def test_a_tag_that_no_role_has_is_refused_with_those_that_exist(tmp_path: Path,
     done = _pdctl(str(inventory), option, "sysctl,sysclt", state=tmp_path)
     assert done.returncode == 2
     assert "no such tag: sysclt" in done.stderr
-    assert "limits, locale, rdma, safe_yum, sysctl" in done.stderr
+    assert "limits, locale, mtu, rdma, safe_yum, sysctl" in done.stderr
 
 
 def test_a_missing_inventory_leaves_no_record(tmp_path: Path) -> None:
