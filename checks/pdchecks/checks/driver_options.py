@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from pdchecks.check import NodeCheck, Verdict
+from pdchecks.converge import converge
 from pdchecks.evidence import Quote
 from pdchecks.facts.host import ModuleOption, ModuleParameters
 from pdchecks.facts.log import KernelEvent
@@ -13,6 +14,8 @@ from pdchecks.unknown import Unknown
 
 # Taken from every module's options by the module loader itself (linux kernel/module/main.c, lib/dynamic_debug.c).
 _LOADER = {"dyndbg", "async_probe"}
+# Modules that the role mlx5 looks at whatever the policy says.
+_OF_THE_ROLE = {"mlx5_core", "mlx5_ib"}
 
 
 def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
@@ -54,13 +57,18 @@ def _ghost(module: str, names: dict[str, list[Quote]], accepted: ModuleParameter
         f"The kernel loads the module, writes one line that it ignores the option, and reports success.{real}{sizes}",
         tuple(dict.fromkeys(quote for quotes in names.values() for quote in quotes)),
         (f"modinfo -p {module}", f"modprobe -c | grep '^options {module} '", "dmesg | grep 'unknown parameter'"),
-        Remedy(
-            f"Take the option out of /etc/modprobe.d and rebuild the initramfs, which may hold a copy of {module} "
-            "with it.",
-            commands=(f"grep -rn {module} /etc/modprobe.d", "update-initramfs -u   # dracut -f on the RHEL family"),
-            impact=Impact.DRIVER_RELOAD,
-        ),
+        _remedy(module),
     )
+
+
+def _remedy(module: str) -> Remedy:
+    text = (
+        f"Take the option out of /etc/modprobe.d and rebuild the initramfs, which may hold a copy of {module} with it."
+    )
+    commands = (f"grep -rn {module} /etc/modprobe.d", "update-initramfs -u   # dracut -f on the RHEL family")
+    if module in _OF_THE_ROLE:
+        return converge("mlx5", text, *commands, impact=Impact.DRIVER_RELOAD)
+    return Remedy(text, commands=commands, impact=Impact.DRIVER_RELOAD)
 
 
 CHECK = NodeCheck(

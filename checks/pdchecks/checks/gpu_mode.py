@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from pdchecks.check import Need, NodeCheck, Verdict
+from pdchecks.converge import converge
 from pdchecks.finding import Remedy, Severity, Status
 from pdchecks.gpus import Device, devices
 from pdchecks.nodefacts import NodeFacts
@@ -53,9 +54,11 @@ def _persistence(device: Device) -> Iterator[Verdict]:
             "The next start initialises it again, which takes seconds, and settings such as clocks are lost.",
             quotes,
             ("nvidia-smi --query-gpu=index,persistence_mode --format=csv", "systemctl status nvidia-persistenced"),
-            Remedy(
+            converge(
+                "gpu",
                 "Run the persistence daemon.",
-                commands=("systemctl enable --now nvidia-persistenced", f"nvidia-smi -i {_index(device)} -pm 1"),
+                "systemctl enable --now nvidia-persistenced",
+                f"nvidia-smi -i {_index(device)} -pm 1",
             ),
         )
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from pdchecks.check import NodeCheck, Verdict
+from pdchecks.converge import converge
 from pdchecks.facts.host import ClockSync
 from pdchecks.finding import Remedy, Severity, Status
 from pdchecks.nodefacts import NodeFacts
@@ -48,9 +49,11 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
         _CAUSE,
         quotes,
         ("timedatectl", "chronyc tracking"),
-        Remedy(
+        converge(
+            "time",
             "Run a time service, and see that it reaches a server.",
-            commands=("timedatectl set-ntp true", "chronyc sources"),
+            "timedatectl set-ntp true",
+            "chronyc sources",
         ),
     )
 

@@ -1,6 +1,8 @@
 #!/usr/bin/python
 """Keeps on the node, before a run, the state of everything that the run may change; after it, what it was left as."""
 
+from ansible.module_utils import pdctl_live as live
+from ansible.module_utils import pdctl_settings as settings
 from ansible.module_utils import pdctl_state as state
 from ansible.module_utils.basic import AnsibleModule
 
@@ -22,7 +24,8 @@ options:
     required: true
   managed:
     description:
-      - "What the roles may change: files (a list of mappings path, apply), sysctls (a `*` stands for a name), modules."
+      - "What the roles may change: files (a list of mappings path, apply), sysctls (a `*` stands for a name), modules, units, users,
+        fabric (a list of mappings area, rails, unused)."
     type: list
     elements: dict
     required: true
@@ -53,9 +56,13 @@ def declared(managed, key):
 
 def begin(module, run):
     managed = module.params["managed"]
-    files = declared(managed, "files")
+    fabric = declared(managed, "fabric")
+    files = declared(managed, "files") + settings.files(fabric)
     paths, keys = state.expanded([each["path"] for each in files], declared(managed, "sysctls"))
     former = state.look(paths, keys, declared(managed, "modules"))
+    former["live"] = live.look(
+        module.run_command, live.names(declared(managed, "units"), declared(managed, "users"), fabric)
+    )
     items = state.items(former)
     if module.params["expected"] not in ("", state.digest(items)):
         module.fail_json(msg="the node's managed state changed since the plan was made, so nothing was changed")
@@ -77,10 +84,12 @@ def end(module, run):
     if former is None:
         module.fail_json(msg=f"{folder} has no state from before the run")
     latter = state.look_again(former)
+    latter["live"] = live.look(module.run_command, former.get("live") or {})
     latter["packages"] = state.packages(module.run_command, module.get_bin_path)
     paths, keys = state.differing(former, latter)
-    live = [name for name, loaded in latter["modules"].items() if loaded != former["modules"][name]]
-    if not paths and not keys and not live and latter["packages"] == former["packages"]:
+    moved = live.differing(former, latter)
+    moved += [name for name, loaded in latter["modules"].items() if loaded != former["modules"][name]]
+    if not paths and not keys and not moved and latter["packages"] == former["packages"]:
         state.mark_unchanged(run)
         module.exit_json(changed=False, copy={"unchanged": True}, notices=[])
     state.write_document(folder / "after.json", latter)

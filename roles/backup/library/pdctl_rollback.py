@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Puts back what a run changed on this node: files, live kernel parameters. Says what it cannot put back."""
+"""Puts back what a run changed on this node: files, live kernel parameters, units, accounts. Says what it cannot put back."""
 
 import base64
 import errno
@@ -7,6 +7,7 @@ import hashlib
 import os
 from pathlib import Path
 
+from ansible.module_utils import pdctl_live as live
 from ansible.module_utils import pdctl_state as state
 from ansible.module_utils.basic import AnsibleModule
 
@@ -52,7 +53,18 @@ copy:
   type: dict
 """
 
-APPLIES = {"systemd-manager": ["systemctl", "daemon-reexec"]}
+# Where neither program is, there is no initramfs to rebuild.
+_INITRAMFS = """
+if command -v update-initramfs >/dev/null; then exec update-initramfs -u -k all; fi
+if command -v dracut >/dev/null; then exec dracut --force --regenerate-all; fi
+"""
+APPLIES = {
+    "systemd-manager": ["systemctl", "daemon-reexec"],
+    "systemd-units": ["systemctl", "daemon-reload"],
+    "initramfs": ["/bin/sh", "-c", _INITRAMFS],
+    "netplan": ["netplan", "generate"],
+    "networkmanager": ["nmcli", "connection", "reload"],
+}
 SHOWN_DIFF = 64 << 10
 SHOWN_PACKAGES = 30
 
@@ -89,12 +101,19 @@ def notice(key, message):
     return {"role": "backup", "key": key, "message": message}
 
 
-def moved_since(former, now, paths, keys):
+def command_of(name):
+    """What `apply` of a declared file means: a name of APPLIES, or `restart UNIT`."""
+    verb, _space, unit = name.partition(" ")
+    return ["systemctl", "try-restart", "--", unit] if verb == "restart" else APPLIES[name]
+
+
+def moved_since(former, now, paths, keys, others):
     """Of what differs from before, that which is not as the run left it either."""
     if former.after is None:
         return []
     moved = [path for path in paths if not state.same(now["paths"][path], former.after["paths"][path])]
-    return moved + [dotted(key) for key in keys if now["sysctls"][key] != former.after["sysctls"][key]]
+    moved += [dotted(key) for key in keys if now["sysctls"][key] != former.after["sysctls"][key]]
+    return moved + [name for name in others if now["live"][name] != former.after["live"][name]]
 
 
 def beyond(former, now, installed):
@@ -166,12 +185,24 @@ def restore_key(module, key, wanted, now):
 
 
 def apply(module, former, paths):
-    """What must read the files again."""
+    """What must read the files again; systemd before what it starts."""
     found = []
-    for name in sorted({former.before["apply"][path] for path in paths if path in former.before["apply"]}):
-        code, _printed, said = module.run_command(APPLIES[name])
+    names = {former.before["apply"][path] for path in paths if path in former.before["apply"]}
+    for name in sorted(names, key=lambda each: (each.startswith("restart "), each)):
+        command = command_of(name)
+        code, _printed, said = module.run_command(command)
         if code != 0:
-            found.append(problem(name, "refused", f"{' '.join(APPLIES[name])}: exit code {code}: {said.strip()}"))
+            found.append(problem(name, "refused", f"{' '.join(command)}: exit code {code}: {said.strip()}"))
+    return found
+
+
+def restore_others(module, former, now, names):
+    found = []
+    for name in names:
+        wanted = former.before["live"][name]
+        why = live.put_back(module.run_command, name, wanted)
+        if why:
+            found.append(problem(name, "refused", why, wanted=wanted, live=now["live"][name]))
     return found
 
 
@@ -193,7 +224,7 @@ def shown(path, entry, content):
     return head + content.decode("utf-8", "replace")
 
 
-def differences(former, now, paths, keys):
+def differences(former, now, paths, keys, others):
     found = []
     for path in paths:
         current, entry = now["paths"][path], former.before["paths"][path]
@@ -205,48 +236,67 @@ def differences(former, now, paths, keys):
     if keys:
         sides = ["".join(f"{dotted(key)} = {look['sysctls'][key]}\n" for key in keys) for look in (now, former.before)]
         found.append({"before": sides[0], "after": sides[1], "before_header": "/proc/sys", "after_header": "/proc/sys"})
+    for name in others:
+        sides = {"before": f"{now['live'][name]}\n", "after": f"{former.before['live'][name]}\n"}
+        found.append(dict(sides, before_header=name, after_header=name))
     return found
 
 
 def to_restore(former, now):
-    """(paths, keys) that the run changed and that are not as before it, and notices of keys that came or went."""
+    """(paths, keys, others) that the run changed and that are not as before it, and notices of keys that came or went."""
     paths, keys = state.differing(former.before, now)
+    others = live.differing(former.before, now)
     if former.after is not None:
-        ours, live = state.differing(former.before, former.after)
-        paths, keys = [path for path in paths if path in ours], [key for key in keys if key in live]
+        ours, values = state.differing(former.before, former.after)
+        paths, keys = [path for path in paths if path in ours], [key for key in keys if key in values]
+        moved = live.differing(former.before, former.after)
+        others = [name for name in others if name in moved]
     lost = [key for key in keys if former.before["sysctls"][key] is None or now["sysctls"][key] is None]
     notices = [notice(dotted(key), "is not there now, or was not before the run") for key in lost]
-    return paths, [key for key in keys if key not in lost], notices
+    return paths, [key for key in keys if key not in lost], others, notices
 
 
 def rollback(module, former):
     now = state.look_again(former.before)
+    now["live"] = live.look(module.run_command, former.before.get("live") or {})
     installed = state.packages(module.run_command, module.get_bin_path)
-    paths, keys, notices = to_restore(former, now)
+    paths, keys, others, notices = to_restore(former, now)
     notices += beyond(former, now, installed)
-    moved = moved_since(former, now, paths, keys)
+    moved = moved_since(former, now, paths, keys, others)
     if moved and not module.params["force"]:
         module.fail_json(
             msg="changed again since the run, so nothing on this node was touched: "
             f"{', '.join(moved)}. Roll back what changed it first, or use --force"
         )
-    if not paths and not keys:
+    if not paths and not keys and not others:
         module.exit_json(changed=False, problems=[], notices=notices, copy={"unchanged": True})
-    diff = differences(former, now, paths, keys)
+    diff = differences(former, now, paths, keys, others)
     if module.check_mode:
         problems = restored(module, former, now, paths, keys)
         module.exit_json(
-            changed=len(problems) < len(paths) + len(keys), diff=diff, problems=problems, notices=notices, copy={}
+            changed=len(problems) < len(paths) + len(keys) + len(others),
+            diff=diff,
+            problems=problems,
+            notices=notices,
+            copy={},
         )
     own = module.params["own_run"]
-    kept = dict(state.look(paths, keys, []), apply=former.before["apply"], packages=installed)
+    kept = dict(
+        state.look(paths, keys, []),
+        live={name: now["live"][name] for name in others},
+        apply=former.before["apply"],
+        packages=installed,
+    )
     state.keep(own, kept)
     copy = state.travelling(own, kept)
+    for name in others:
+        live.let_go(module.run_command, name, former.before["live"][name])
     problems = restored(module, former, now, paths, keys) + apply(module, former, paths)
-    left = dict(state.look(paths, keys, []), packages=installed)
+    problems += restore_others(module, former, now, others)
+    left = dict(state.look(paths, keys, []), live=live.look(module.run_command, others), packages=installed)
     state.write_document(state.folder_of(own) / "after.json", left)
     state.prune()
-    changed = any(state.differing(kept, left))
+    changed = any(state.differing(kept, left)) or bool(live.differing(kept, left))
     module.exit_json(changed=changed, diff=diff, problems=problems, notices=notices, copy=dict(copy, after=left))
 
 

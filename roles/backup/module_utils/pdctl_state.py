@@ -68,10 +68,14 @@ def look_at_key(path):
         return None
 
 
+def _matching(pattern):
+    return sorted(str(each) for each in Path("/").glob(pattern.lstrip("/")))
+
+
 def expanded(paths, keys):
-    """(paths with what the links among them lead to, keys as paths below /proc/sys with `*` filled in)."""
+    """(paths with `*` filled in and what links among them lead to, keys as paths below /proc/sys with `*` filled in)."""
     every = []
-    for path in paths:
+    for path in [each for pattern in paths for each in (_matching(pattern) if "*" in pattern else [pattern])]:
         every += [path, os.path.realpath(path)] if Path(path).is_symlink() else [path]
     found = []
     for key in map(proc_path, keys):
@@ -111,6 +115,7 @@ def items(look):
     found = {path: digest([state.get(key) for key in TOLD_APART_BY]) for path, state in look["paths"].items()}
     found.update({f"/proc/sys/{key}": digest(value) for key, value in look["sysctls"].items()})
     found.update({f"module {name}": digest(loaded) for name, loaded in look["modules"].items()})
+    found.update({name: digest(value) for name, value in look.get("live", {}).items()})
     return found
 
 

@@ -36,6 +36,16 @@ def owner(name):
     return _networkmanager(name) or _networkd(name) or _ifupdown(name) or {"by": "nobody", "file": UDEV_RULES}
 
 
+def files(name):
+    """Paths that recording the MTU of an interface may make or change, each with who must read it again."""
+    of = owner(name)
+    path = of["file"]
+    if of["by"] == "networkd":
+        return [{"path": str(Path(path).parent)}, {"path": path}]
+    reads = {"netplan": "netplan", "networkmanager": "networkmanager"}.get(of["by"])
+    return [{"path": path, **({"apply": reads} if reads else {})}] if path else []
+
+
 def _networkd(name):
     index = rails.text(rails.SYS_NET / name / "ifindex")
     state = _assignments(NETWORKD / index) if index else {}

@@ -2,11 +2,10 @@
 """Says how the fabric's MTU must change on this node, live and at boot, and records it for the boot."""
 
 import json
-import os
 from pathlib import Path
 
+from ansible.module_utils import pdctl_boot, pdctl_owner, pdctl_rails
 from ansible.module_utils import pdctl_mtu_record as record
-from ansible.module_utils import pdctl_owner, pdctl_rails
 from ansible.module_utils.basic import AnsibleModule
 
 DOCUMENTATION = r"""
@@ -145,7 +144,7 @@ class Plan:
             elif owner["by"] == "netplan":
                 by_netplan[owner["section"], owner["id"]] = mtu
             elif owner["by"] == "ifupdown":
-                files[path] = record.ifupdown(files.get(path, _text(path) or ""), name, mtu)
+                files[path] = record.ifupdown(files.get(path, pdctl_boot.text_of(path) or ""), name, mtu)
             elif owner["by"] == "nobody":
                 by_udev[name] = mtu
         if by_udev:
@@ -173,36 +172,6 @@ def _set(name, mtu):
     return ["ip", "link", "set", "dev", name, "mtu", str(mtu)]
 
 
-def _text(path):
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return None
-
-
-def _write(module, path, text):
-    folder = Path(path).parent
-    if not folder.is_dir():
-        folder.mkdir(mode=0o755, parents=True)
-    partial = folder / f".{Path(path).name}.pdctl"
-    # What netplan reads may hold secrets of others; it warns of a mode above this.
-    mode = 0o600 if path == pdctl_owner.NETPLAN_FILE else 0o644
-    if Path(path).exists():
-        mode = Path(path).stat().st_mode & 0o7777
-    descriptor = os.open(str(partial), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-        os.fchmod(stream.fileno(), mode)
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
-    if Path(path).exists():
-        status = Path(path).stat()
-        os.chown(str(partial), status.st_uid, status.st_gid)
-    partial.replace(path)
-    if module.selinux_enabled():
-        module.set_default_selinux_context(path, False)
-
-
 def take_up(module, plan, changed):
     """Whoever generates files from what was written does it now, so that the next boot has them. Live values stay."""
     if pdctl_owner.NETPLAN_FILE in changed:
@@ -217,7 +186,11 @@ def take_up(module, plan, changed):
 
 def write_records(module, plan, files, connections):
     for path in files:
-        _write(module, path, plan.files[path])
+        # What netplan reads may hold secrets of others; it warns of a mode above this.
+        mode = 0o600 if path == pdctl_owner.NETPLAN_FILE else 0o644
+        pdctl_boot.write(path, plan.files[path], Path(path).stat().st_mode & 0o7777 if Path(path).exists() else mode)
+        if module.selinux_enabled():
+            module.set_default_selinux_context(path, False)
     for name, uuid, _live in connections:
         argv = ["nmcli", "connection", "modify", "uuid", uuid, "802-3-ethernet.mtu", str(plan.wanted[name])]
         code, _printed, words = module.run_command(argv)
@@ -237,7 +210,7 @@ def main():
         supports_check_mode=True,
     )
     plan = Plan(module)
-    former = {path: _text(path) for path in plan.files}
+    former = {path: pdctl_boot.text_of(path) for path in plan.files}
     files = [path for path, text in plan.files.items() if former[path] != text]
     connections = plan.by_networkmanager()
     records = files + [plan.owners[name]["file"] for name, _uuid, _live in connections]

@@ -29,7 +29,8 @@ def _module(name: str) -> ModuleType:
 
 @pytest.fixture
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    monkeypatch.setattr(ansible.module_utils, "__path__", [*ansible.module_utils.__path__, str(ROLE / "module_utils")])
+    folders = [str(role / "module_utils") for role in (ROLE, ROLE.with_name("confirm"))]
+    monkeypatch.setattr(ansible.module_utils, "__path__", [*ansible.module_utils.__path__, *folders])
     module = importlib.import_module("ansible.module_utils.pdctl_state")
     monkeypatch.setattr(module, "KEPT", tmp_path / "var" / "runs")
     monkeypatch.setattr(module, "PROC", tmp_path / "proc")
@@ -242,3 +243,84 @@ def test_the_oldest_runs_go_and_marks_take_no_room_from_them(
 @pytest.mark.parametrize("run", ["../../etc", "", "20260101T000000Z-000001/.."])
 def test_no_other_folder_is_reached_by_a_run_s_name(node: Node, run: str) -> None:
     assert "no id of a run" in node.back(run=run)["msg"]
+
+
+class Services:
+    """systemctl and userdel of a node: unit -> (at boot, running)."""
+
+    def __init__(self) -> None:
+        self.units = {"a.service": ("enabled", "active"), "b.service": ("disabled", "inactive")}
+
+    def run(self, argv: list[str]) -> tuple[int, str, str]:
+        program, *words = argv
+        unit = words[-1]
+        if program == "systemctl" and words[0] == "show":
+            if unit not in self.units:
+                return 0, "LoadState=not-found\nUnitFileState=\nActiveState=inactive\n", ""
+            at_boot, running = self.units[unit]
+            return 0, f"LoadState=loaded\nUnitFileState={at_boot}\nActiveState={running}\n", ""
+        if program != "systemctl":
+            return 0, "", ""
+        at_boot, running = self.units.get(unit, ("disabled", "inactive"))
+        match words[1]:
+            case "enable" | "disable":
+                self.units[unit] = (f"{words[1]}d", running)
+            case "start" | "stop":
+                self.units[unit] = (at_boot, "active" if words[1] == "start" else "inactive")
+            case _:
+                pass
+        return 0, "", ""
+
+
+@pytest.fixture
+def live(state: ModuleType, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    module = importlib.import_module("ansible.module_utils.pdctl_live")
+    monkeypatch.setattr(module.shutil, "which", lambda name: f"/usr/bin/{name}")
+    return module
+
+
+def test_a_unit_goes_back_to_its_state_at_boot_and_now(live: ModuleType) -> None:
+    services = Services()
+    former = live.look(services.run, live.names(["a.service", "b.service", "c.service"], []))
+    assert former == {
+        "unit a.service": "enabled active", "unit b.service": "disabled inactive", "unit c.service": "absent",
+    }  # fmt: skip
+    services.units = dict.fromkeys(("b.service", "c.service"), ("enabled", "active"))
+    services.units["a.service"] = ("disabled", "inactive")
+    now = {"live": live.look(services.run, former)}
+    assert live.differing({"live": former}, now) == list(former)
+    for name, wanted in former.items():
+        live.let_go(services.run, name, wanted)
+    assert [live.put_back(services.run, name, wanted) for name, wanted in former.items()] == [None, None, None]
+    assert services.units == {
+        "a.service": ("enabled", "active"), "b.service": ("disabled", "inactive"), "c.service": ("disabled", "inactive"),
+    }  # fmt: skip
+
+
+def test_a_unit_that_does_not_start_again_is_named(live: ModuleType) -> None:
+    def refuse(argv: list[str]) -> tuple[int, str, str]:
+        if argv[1] == "show":
+            return 0, "LoadState=loaded\nUnitFileState=enabled\nActiveState=failed\n", ""
+        return 1, "", "Job for a.service failed"
+
+    assert "is enabled inactive" in live.put_back(refuse, "unit a.service", "enabled active")
+
+
+def test_an_account_that_the_run_made_is_removed_and_a_lost_one_is_named(live: ModuleType) -> None:
+    services = Services()
+    assert live.look(services.run, live.names([], ["root", "nobody-of-this-name"])) == {
+        "user root": "present", "user nobody-of-this-name": "absent",
+    }  # fmt: skip
+    assert live.put_back(services.run, "user nobody-of-this-name", "absent") is None
+    assert "cannot be made again" in live.put_back(services.run, "user nobody-of-this-name", "present")
+
+
+def test_a_record_of_an_older_pdctl_knows_no_units(live: ModuleType) -> None:
+    assert live.differing({"paths": {}}, {"live": {}}) == []
+
+
+def test_a_pattern_of_paths_stands_for_the_files_that_are_there(state: ModuleType, tmp_path: Path) -> None:
+    for name in ("b.conf", "a.conf", "c.txt"):
+        (tmp_path / name).touch()
+    paths, _keys = state.expanded([str(tmp_path / "a.conf"), str(tmp_path / "*.conf")], [])
+    assert paths == [str(tmp_path / "a.conf"), str(tmp_path / "b.conf")]
