@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from ansible.errors import AnsibleConnectionFailure, AnsibleError
+from ansible.errors import AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
@@ -28,8 +28,8 @@ _PAUSE_S = 0.5
 _BAD = ("warn", "fail")
 
 
-class _TooLong(Exception):
-    pass
+class _TooLong(BaseException):
+    """Not an Exception, which a connection that retries would take for its own."""
 
 
 class _Failed(Exception):
@@ -229,11 +229,6 @@ def _bounded(seconds: float) -> Iterator[None]:
     left, interval = signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
-    except AnsibleError as error:
-        # Raised inside of a connection, the alarm may come out in Ansible's own wrapping.
-        if isinstance(error, AnsibleConnectionFailure) or not isinstance(error.__cause__, _TooLong):
-            raise
-        raise _TooLong from None
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, handler)

@@ -205,6 +205,9 @@ def begin(module, folder):
         FOLDER.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
         FOLDER.mkdir(mode=0o700, exist_ok=True)
         folder.mkdir(mode=0o700)
+    except OSError as error:
+        module.fail_json(msg=f"the way back cannot be kept on the node, so the change was not made: {error}")
+    try:
         keep(folder / "about.json", json.dumps({"boot": boot_id(), "window_s": window_s, "armed": time.time()}))
         steps = lines(module.params["steps"])
         keep(
