@@ -10,6 +10,11 @@ def converge(role: str, text: str, *by_hand: str, impact: Impact = Impact.NONE, 
     return Remedy(text, role, (role,), commands=by_hand, survives_reboot=survives_reboot, impact=impact)
 
 
+def setting(role: str, text: str, *until_reboot: str, impact: Impact = Impact.NONE) -> Remedy:
+    """Of what no driver keeps: the role makes it again at each boot, commands by hand hold until then."""
+    return Remedy(text, role, (role,), until_reboot=until_reboot, impact=impact)
+
+
 # The record of role sysctl: by hand and by role the next boot reads one file.
 SYSCTL_RECORD = "/etc/sysctl.d/90-pdctl.conf"
 
