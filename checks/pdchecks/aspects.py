@@ -22,8 +22,8 @@ from pdchecks.facts.host import (
     Sysctl,
     Unit,
 )
-from pdchecks.facts.net import LinkSpeed, Netdev, NicDriver, PauseFrames, PciLink, Route, RouteEntry
-from pdchecks.facts.qos import CongestionControl, QosDcbx, QosDscpMap, QosPfc, QosTrust, RoceTrafficClass
+from pdchecks.facts.net import LinkSpeed, Netdev, NicDriver, PauseFrames, PciLink, Ring, Route, RouteEntry
+from pdchecks.facts.qos import CnpMark, CongestionControl, QosDcbx, QosDscpMap, QosPfc, QosTrust, RoceTrafficClass
 from pdchecks.facts.rdma import Gid, RdmaDevice, RdmaMtu, RdmaPort
 from pdchecks.nodefacts import NodeFacts
 from pdchecks.unknown import Unknown
@@ -119,6 +119,8 @@ def _qos(node: NodeFacts) -> Iterator[Value]:
     for control in node.all(CongestionControl):
         on = ",".join(str(priority) for priority, enabled in sorted(control.enabled.items()) if enabled)
         yield f"{control.netdev} roce_{control.role}", on or "none", control.quote
+    for mark in node.all(CnpMark):
+        yield f"{mark.where} CNP {mark.field}", mark.value, mark.quote
     for pause in node.all(PauseFrames):
         yield f"{pause.netdev} pause", f"rx {pause.receive} tx {pause.send}", pause.quote
     for tos in node.all(RoceTrafficClass):
@@ -143,8 +145,12 @@ def _module(node: NodeFacts) -> Iterator[Value]:
 def _setting(node: NodeFacts) -> Iterator[Value]:
     for setting in node.all(Sysctl):
         yield setting.key, setting.value, setting.quote
+    for ring in node.all(Ring):
+        yield f"{ring.netdev} {ring.way} ring", ring.size, ring.quote
     for limit in node.all(Limit):
-        yield f"{limit.name} of {limit.scope}", _amount(limit.soft), limit.quote
+        # A process has another number after each start.
+        if not limit.scope.startswith("process "):
+            yield f"{limit.name} of {limit.scope}", _amount(limit.soft), limit.quote
 
 
 def _amount(value: int | None) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from pdchecks.aspects import ASPECTS, Aspect
 from pdchecks.evidence import Quote
-from pdchecks.finding import Finding
+from pdchecks.finding import Finding, Status
 from pdchecks.nodefacts import NodeFacts
 from pdchecks.unknown import Unknown
 
@@ -34,13 +34,15 @@ class Change:
 class Comparison:
     """changes: likeliest cause first. appeared, gone: faults of now and of then alone.
 
-    unseen: node and kind of what only one of the two times shows, so that it was not compared.
+    unseen: node and kind of what only one of the two times shows, so that it was not compared. unjudged: faults of then
+    of which now shows nothing, neither that they are there nor that they are gone.
     """
 
     changes: tuple[Change, ...]
     appeared: tuple[Finding, ...]
     gone: tuple[Finding, ...]
     unseen: tuple[tuple[str, str], ...]
+    unjudged: tuple[Finding, ...] = ()
 
 
 def compare(
@@ -59,7 +61,10 @@ def compare(
     was = {_key(finding, renamed) for finding in found_before if finding.fault}
     now = {_key(finding, {}) for finding in found_after if finding.fault}
     appeared = tuple(finding for finding in found_after if finding.fault and _key(finding, {}) not in was)
-    gone = tuple(finding for finding in found_before if finding.fault and _key(finding, renamed) not in now)
+    past = [finding for finding in found_before if finding.fault and _key(finding, renamed) not in now]
+    judged = {_key(finding, {}): finding.status is not Status.UNKNOWN for finding in found_after}
+    seen = {node.name: node for node in after}
+    gone = tuple(each for each in past if _looked_at(each, _key(each, renamed), judged, seen))
     changes: list[tuple[int, Change]] = []
     unseen: list[tuple[str, str]] = []
     for node in after:
@@ -69,12 +74,29 @@ def compare(
                 changes += [(place, change) for change in found]
                 unseen += [] if compared else [(node.name, aspect.kind)]
     changes.sort(key=lambda one: (not one[1].behind, one[0], one[1].node, one[1].object))
-    return Comparison(tuple(change for _, change in changes), appeared, gone, tuple(unseen))
+    unjudged = tuple(finding for finding in past if finding not in gone)
+    return Comparison(tuple(change for _, change in changes), appeared, gone, tuple(unseen), unjudged)
 
 
 def _key(finding: Finding, renamed: Mapping[str, str]) -> tuple[str, str, str]:
     node = finding.subject.node
     return (finding.check, renamed.get(node, node), finding.subject.object)
+
+
+def _looked_at(
+    finding: Finding,
+    key: tuple[str, str, str],
+    judged: Mapping[tuple[str, str, str], bool],
+    after: Mapping[str, NodeFacts],
+) -> bool:
+    """Whether the second time would show the fault if it were there. judged: what the checks knew then, by key."""
+    from pdchecks.registry import CHECKS
+
+    if (known := judged.get(key)) is not None:
+        return known
+    tools = next((check.tools for check in CHECKS if check.id == finding.check), ())
+    node = after.get(key[1])
+    return node is not None and any(map(node.saw, tools))
 
 
 def _changes(

@@ -177,6 +177,7 @@ counters_again() {
 
 system() {
     look uname -srm
+    look cat /proc/uptime
     look_line 'cat /etc/os-release'
     look timedatectl show -p NTPSynchronized -p NTP
     if has chronyc; then look chronyc -n tracking; fi
@@ -184,6 +185,11 @@ system() {
     look_line 'cat /proc/self/limits'
     look systemctl show -p DefaultLimitMEMLOCK -p DefaultLimitMEMLOCKSoft -p DefaultLimitNOFILE -p DefaultLimitNOFILESoft
     look systemctl show -p Id,LoadState,ActiveState,SubState,UnitFileState,NeedDaemonReload,Result,MainPID,NRestarts -- $units
+    # What an engine's unit grants now, and what its process was given when it started.
+    look systemctl show -p Id,MainPID,LimitMEMLOCK,LimitMEMLOCKSoft,LimitNOFILE,LimitNOFILESoft -- 'pdctl-*.service'
+    for pid in $(printf '%s\n' "$answer" | sed -n 's/^MainPID=\([1-9][0-9]*\)$/\1/p' | head -n 64); do
+        look_line "cat /proc/$pid/limits"
+    done
     # A key that the kernel does not show is grep's line of error.
     look_as 'grep -H . /proc/sys (sysctl keys of the policy)' grep -H . $sysctl_paths
     look_line 'grep -sH . /proc/sys/net/ipv[46]/neigh/*/base_reachable_time_ms'
@@ -255,6 +261,7 @@ network() {
     look ip neigh show
     look ip route show
     look ip rule show
+    has lldpctl && root_tool lldpctl
     has ethtool || look ethtool
     has mlnx_qos || look mlnx_qos
     for path in $netdevs; do
@@ -262,7 +269,7 @@ network() {
         netdev=${path##*/}
         if has ethtool; then
             look ethtool "$netdev"
-            for option in -i -a -k; do look ethtool "$option" "$netdev"; done
+            for option in -i -a -g -k; do look ethtool "$option" "$netdev"; done
         fi
         has mlnx_qos && look mlnx_qos -i "$netdev"
         for object in pfc app buffer dcbx ets; do
@@ -274,7 +281,11 @@ network() {
 }
 
 rdma_devices() {
-    look ls /sys/class/infiniband
+    if [ ! -d /sys/class ] && [ "$(uname -s)" = Linux ]; then
+        block 'ls /sys/class/infiniband' 126 'pdctl: sysfs is not mounted here'
+    else
+        look ls /sys/class/infiniband
+    fi
     [ -n "$(paths '/sys/class/infiniband/*')" ] || return 0
     look rdma link show
     look ibstat
@@ -288,6 +299,7 @@ rdma_devices() {
     done
     look_line "grep -sH '' /sys/kernel/mm/memory_peers/*/*"
     look_line "grep -sH '' /sys/kernel/config/rdma_cm/*/ports/*/default_roce_tos"
+    root_line "grep -sH '' /sys/kernel/debug/mlx5/*/cc_params/np_cnp_*"
     look devlink dev info
     for path in $(paths '/sys/class/infiniband/*/device'); do
         address=$(cd -P "$path" && printf '%s' "${PWD##*/}")

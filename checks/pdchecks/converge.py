@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 
+from pdchecks.facts.host import OsRelease
 from pdchecks.finding import Impact, Remedy
+from pdchecks.nodefacts import NodeFacts
 
 
 def converge(role: str, text: str, *by_hand: str, impact: Impact = Impact.NONE, survives_reboot: bool = True) -> Remedy:
@@ -13,6 +15,13 @@ def converge(role: str, text: str, *by_hand: str, impact: Impact = Impact.NONE, 
 def setting(role: str, text: str, *until_reboot: str, impact: Impact = Impact.NONE) -> Remedy:
     """Of what no driver keeps: the role makes it again at each boot, commands by hand hold until then."""
     return Remedy(text, role, (role,), until_reboot=until_reboot, impact=impact)
+
+
+def of_family(node: NodeFacts, *, debian: str, redhat: str) -> str:
+    """The command of the node's own family; both, each with its family in a shell comment, where that is not known."""
+    family = next((fact.family for fact in node.all(OsRelease)), "")
+    both = f"{debian}   # RHEL family: {redhat}"
+    return {"Debian": debian, "RedHat": redhat}.get(family, both)
 
 
 # The record of role sysctl: by hand and by role the next boot reads one file.

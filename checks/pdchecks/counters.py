@@ -1,6 +1,7 @@
 """Counters of ports: what grew between two readings, and the names by which drivers call the same thing.
 
-A counter of one reading may have stood so for a year: what it tells is of unknown age, and no more than a warning.
+A counter of one reading may have stood so for a year: what it tells is of unknown age, and no more than a warning. It
+cannot be older than the node's last boot.
 """
 
 import re
@@ -8,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from pdchecks.evidence import Quote, words
+from pdchecks.facts.host import Uptime
 from pdchecks.facts.net import NicCounters
 from pdchecks.facts.rdma import RdmaCounters
 from pdchecks.finding import Status
@@ -57,6 +59,7 @@ class Reading:
     """One port's counters. values: the latest; grown: since an earlier reading, or None where there is none.
 
     seconds: between the two, where the command says so. A counter that fell or is saturated has no growth.
+    age_s: since when the counters count at the earliest, where the node's uptime is known.
     """
 
     name: str
@@ -64,10 +67,13 @@ class Reading:
     grown: Mapping[str, int] | None
     seconds: float | None
     command: str
+    age_s: float | None = None
 
     @property
     def since(self) -> str:
         """The period that `recent` is about, for a summary."""
+        if self.grown is None and self.age_s is not None:
+            return f"since the counters began, at most {_span(self.age_s)} ago"
         if self.grown is None:
             return "since the counters began, at an unknown time"
         return f"in {self.seconds:g} s" if self.seconds else "between two readings"
@@ -77,9 +83,13 @@ class Reading:
         """What grew, or from one reading everything since the counters began."""
         return self.values if self.grown is None else self.grown
 
-    def at_most(self, status: Status) -> Status:
-        """The status that one reading can bear: nobody knows when its counters grew."""
-        return Status.WARN if self.grown is None and status is Status.FAIL else status
+    def at_most(self, status: Status, young_s: int) -> Status:
+        """The status that one reading can bear: nobody knows when its counters grew, unless the node booted just now.
+
+        young_s: the policy's `counters.young_minutes`, in seconds.
+        """
+        old = self.grown is None and (self.age_s is None or self.age_s > young_s)
+        return Status.WARN if old and status is Status.FAIL else status
 
     def of_life(self) -> "Reading":
         """The same as one reading: for what an idle interval cannot show."""
@@ -96,15 +106,26 @@ class Reading:
 
 def rdma_readings(node: NodeFacts) -> list[Reading]:
     """By port, named `device/port`."""
-    return _readings([(f"{fact.device}/{fact.port}", fact) for fact in node.all(RdmaCounters)])
+    return _readings([(f"{fact.device}/{fact.port}", fact) for fact in node.all(RdmaCounters)], _age(node))
 
 
 def nic_readings(node: NodeFacts) -> list[Reading]:
     """By network interface."""
-    return _readings([(fact.netdev, fact) for fact in node.all(NicCounters)])
+    return _readings([(fact.netdev, fact) for fact in node.all(NicCounters)], _age(node))
 
 
-def _readings(named: list[tuple[str, RdmaCounters | NicCounters]]) -> list[Reading]:
+def _age(node: NodeFacts) -> float | None:
+    return max((fact.seconds for fact in node.all(Uptime)), default=None)
+
+
+def _span(seconds: float) -> str:
+    """A length of time as a person would say it."""
+    if seconds < 7200:
+        return f"{max(seconds / 60, 1):.0f} min"
+    return f"{seconds / 3600:.0f} h" if seconds < 172_800 else f"{seconds / 86_400:.0f} days"
+
+
+def _readings(named: list[tuple[str, RdmaCounters | NicCounters]], age_s: float | None) -> list[Reading]:
     found: list[Reading] = []
     for name in dict.fromkeys(name for name, _ in named):
         # Two tools at one moment are no two readings in time.
@@ -130,7 +151,7 @@ def _readings(named: list[tuple[str, RdmaCounters | NicCounters]]) -> list[Readi
                 }
                 seconds = float(waited["seconds"]) if waited else seconds
         command = next(iter(tools.values()))[-1].quote.command
-        found.append(Reading(name, values, grown if timed else None, seconds, command))
+        found.append(Reading(name, values, grown if timed else None, seconds, command, age_s))
     return found
 
 

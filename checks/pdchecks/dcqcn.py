@@ -65,7 +65,7 @@ def judge_role(role: Role, node: NodeFacts, policy: Policy) -> Iterator[Verdict]
     if wanted:
         for reading in rdma_readings(node):
             if not is_infiniband(node, reading.name.partition("/")[0]):
-                yield from _from_counters(role, reading)
+                yield from _from_counters(role, reading, policy.values.counters.young_s)
 
 
 def _from_setting(role: Role, fact: CongestionControl, wanted: bool, lossless: int) -> Verdict:
@@ -113,16 +113,16 @@ def _remedy(role: Role, netdev: str, lossless: int, wanted: bool) -> Remedy:
     )
 
 
-def _from_counters(role: Role, reading: Reading) -> Iterator[Verdict]:
+def _from_counters(role: Role, reading: Reading, young_s: int) -> Iterator[Verdict]:
     # An idle interval shows nothing of how marks are answered.
     reading = reading.moved((*role.sign, *role.healthy))
     values, since = reading.recent, reading.since
     sign, healthy = total(values, role.sign), total(values, role.healthy)
     quotes = (reading.quote([*role.sign, *role.healthy]),)
     if role is NOTIFICATION and sign and healthy == 0:
-        yield _off(role, reading, f"{sign} marked packets arrived and no CNP was sent {since}")
+        yield _off(role, reading, f"{sign} marked packets arrived and no CNP was sent {since}", young_s)
     elif role is REACTION and sign:
-        yield _off(role, reading, f"{sign} CNPs were ignored {since}, {healthy or 0} were handled")
+        yield _off(role, reading, f"{sign} CNPs were ignored {since}, {healthy or 0} were handled", young_s)
     elif sign == 0 and healthy == 0:
         what = "no marked packet arrived" if role is NOTIFICATION else "no CNP arrived"
         yield Verdict(Status.INFO, reading.name, f"{what} {since}: the {role.said} was never tried", quotes=quotes)
@@ -131,9 +131,9 @@ def _from_counters(role: Role, reading: Reading) -> Iterator[Verdict]:
         yield Verdict(Status.PASS, reading.name, f"{healthy} CNPs were {verb} {since}", quotes=quotes)
 
 
-def _off(role: Role, reading: Reading, summary: str) -> Verdict:
+def _off(role: Role, reading: Reading, summary: str, young_s: int) -> Verdict:
     return Verdict(
-        reading.at_most(Status.FAIL),
+        reading.at_most(Status.FAIL, young_s),
         reading.name,
         f"{summary}: the {role.said} " + ("is off" if reading.grown is not None else "is or was off"),
         role.effect,

@@ -12,7 +12,7 @@ never read. A block ends at `=== end`, at the next `=== cmd:`, or with the text.
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 _HEAD = re.compile(r"=== cmd: ?(?P<command>.*)")
@@ -42,12 +42,16 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One command. rc: its exit status, or None where the evidence does not say. output: without a final newline."""
+    """One command. rc: its exit status, or None where the evidence does not say. output: without a final newline.
+
+    torn: the text ended within it.
+    """
 
     command: str
     rc: int | None
     output: str
     node: str = ""
+    torn: bool = False
     _lines: list[str] = field(default_factory=list, compare=False, repr=False)
 
     @property
@@ -78,10 +82,10 @@ def read_blocks(text: str) -> list[Block]:
     rc: int | None = None
     lines: list[str] = []
 
-    def close() -> None:
+    def close(*, torn: bool = False) -> None:
         if command is not None:
             node, bare = _split_node(command)
-            blocks.append(Block(bare, rc, "\n".join(lines).rstrip("\n"), node))
+            blocks.append(Block(bare, rc, "\n".join(lines).rstrip("\n"), node, torn))
 
     for line in text.replace("\r\n", "\n").split("\n"):
         if not line.startswith("==="):
@@ -97,14 +101,14 @@ def read_blocks(text: str) -> list[Block]:
             command = None
         elif command is not None:
             lines.append(line)
-    close()
+    close(torn=True)
     return blocks
 
 
 def own_blocks(text: str) -> list[Block]:
     """The blocks of one node's collector: what looks like a node's name before a command is part of the command."""
     return [
-        Block(f"{block.node}: {block.command}" if block.node else block.command, block.rc, block.output)
+        replace(block, command=f"{block.node}: {block.command}" if block.node else block.command, node="")
         for block in read_blocks(text)
     ]
 
@@ -118,7 +122,8 @@ def print_blocks(blocks: Iterable[Block]) -> str:
             lines.append(f"=== rc: {block.rc}")
         # As the collector does it: a line of output must not look like one of ours.
         lines += [f" {line}" if line.startswith("===") else line for line in block.output.split("\n") if block.output]
-        lines.append("=== end")
+        if not block.torn:
+            lines.append("=== end")
     return "\n".join(lines) + "\n"
 
 

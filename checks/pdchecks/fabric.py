@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from pdchecks.evidence import Quote
 from pdchecks.facts.log import DevicesInUse
-from pdchecks.facts.net import Netdev, NicDriver
+from pdchecks.facts.net import LldpNeighbour, Netdev, NicDriver
 from pdchecks.facts.rdma import Gid, NoRdmaDevice, RdmaPort
 from pdchecks.nodefacts import NodeFacts
 from pdchecks.unknown import Unknown, known
@@ -71,13 +71,16 @@ def _ports(node: NodeFacts) -> tuple[Port, ...]:
     found: list[Port] = []
     for (device, number), facts in grouped.items():
         states = [fact.state for fact in facts]
+        state = next((state for state in states if known(state) not in (None, "ACTIVE")), _first(states))
+        # Both words of one tool belong together: another may have been asked at another time.
+        telling = sorted(facts, key=lambda fact: fact.state != state)
         netdev = _first(fact.netdev for fact in facts)
         found.append(
             Port(
                 device,
                 number,
-                next((state for state in states if known(state) not in (None, "ACTIVE")), _first(states)),
-                _first(fact.physical for fact in facts),
+                state,
+                _first(fact.physical for fact in telling),
                 layer(node, device),
                 _first(fact.rate_gbps for fact in facts),
                 _first(fact.lid for fact in facts),
@@ -216,3 +219,21 @@ def judged(node: NodeFacts, netdev: str) -> bool:
     """Whether an interface's settings matter to RoCE: it is no foreign one, and its port is not known to be down."""
     port = port_of(node, netdev)
     return carries_rdma(node, netdev) is not False and (port is None or not port.down or port.state == "ACTIVE_DEFER")
+
+
+def far_end(node: NodeFacts, subject: str) -> LldpNeighbour | None:
+    """The switch port at the other end of the cable of the interface, or of the RDMA port, that a finding is about."""
+    neighbours = node.derived(_neighbours)
+    if not neighbours:
+        return None
+    named = subject.partition(" ")[0].rstrip(":,")
+    if named in neighbours:
+        return neighbours[named]
+    device = named.partition("/")[0]
+    return next(
+        (neighbours[netdev] for netdev, of in netdevs(node).items() if of == device and netdev in neighbours), None
+    )
+
+
+def _neighbours(node: NodeFacts) -> Mapping[str, LldpNeighbour]:
+    return {fact.netdev: fact for fact in node.all(LldpNeighbour)}

@@ -68,6 +68,8 @@ class NodeFacts:
 _NO_ANSWER = {127, 126, 124}
 _MARK = "pdctl: "
 _NO_READER = Unknown("no reader knows this command or the shape of its output")
+_TORN = Unknown("the evidence ends within this output")
+_MARKS = ("begin", "end")
 _NOTHING = Unknown("nothing in this output is of a form that its reader knows")
 _UNKNOWN_FORM = (_NO_READER, _NOTHING)
 
@@ -77,12 +79,12 @@ def gather(evidence: Evidence) -> NodeFacts:
     facts: list[Fact] = []
     unread: list[Unread] = []
     commands: list[str] = []
-    begun = ended = False
+    begun, ended = (any(b.command.startswith(f"pdctl-collect {mark}") for b in evidence.blocks) for mark in _MARKS)
     for block in evidence.blocks:
         if block.command.startswith("pdctl-collect"):
-            begun, ended = begun or "begin" in block.command, ended or "end" in block.command
             continue
-        outcomes = list(_read(block))
+        # By hand a last block needs no end; the collector prints none without one.
+        outcomes = [_TORN] if block.torn and begun and not ended else list(_read(block))
         if not any(isinstance(outcome, Unknown) and outcome is not _NOTHING for outcome in outcomes):
             commands.append(block.command)
         for outcome in outcomes:

@@ -7,11 +7,12 @@ A list or a scalar replaces; a mapping merges. Roles resolve by the same rule.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from pdchecks import yaml_text
 from pdchecks.wrong_value import wrong_value
 
 _MAX_BYTES = 1 << 20
@@ -56,6 +57,25 @@ class Fabric(_Section):
     ecn: Ecn
     cable_length_m: int
     gid: Gids
+
+
+class SwitchEcn(_Section):
+    min_bytes: int | None
+    max_bytes: int | None
+    probability_percent: int | None
+
+
+class PfcWatchdog(_Section):
+    detection_ms: int | None
+    restoration_ms: int | None
+    action: Literal["drop", "forward"]
+
+
+class Switch(_Section):
+    mtu: int | None
+    ecn: SwitchEcn
+    roce_bandwidth_percent: int | None
+    pfc_watchdog: PfcWatchdog
 
 
 class Family(_Section):
@@ -106,6 +126,15 @@ class Counters(_Section):
     retransmission_ratio: float
     pause_warn: float
     pause_fail: float
+    young_minutes: int
+
+    @property
+    def young_s(self) -> int:
+        return self.young_minutes * 60
+
+
+class Pcie(_Section):
+    corrected_storm: int
 
 
 class Perf(_Section):
@@ -121,6 +150,7 @@ class Link(_Section):
 
 class Values(_Section):
     fabric: Fabric
+    switch: Switch
     firmware: Firmware
     locale: Locale
     # Null leaves the key of the node alone: no role sets it, no check expects it.
@@ -132,6 +162,7 @@ class Values(_Section):
     gpu: GpuPolicy
     counters: Counters
     link: Link
+    pcie: Pcie
     perf: Perf
 
 
@@ -156,7 +187,7 @@ def read_layer(path: Path) -> Layer:
     try:
         if path.stat().st_size > _MAX_BYTES:
             raise PolicyError(f"{path}: larger than {_MAX_BYTES} bytes")
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        data = yaml_text.load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise PolicyError(f"{path}: {error.strerror}") from error
     except (UnicodeDecodeError, yaml.YAMLError) as error:

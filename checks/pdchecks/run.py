@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from pdchecks.check import Check, FleetCheck, Need, NodeCheck, Verdict, stamp
 from pdchecks.evidence import Evidence
-from pdchecks.fabric import ports
+from pdchecks.fabric import far_end, ports
 from pdchecks.facts.deployment import SupervisedUnit
 from pdchecks.facts.gpu import Gpu, GpuPresent, GpuProcess
 from pdchecks.facts.host import NonAsciiByte, RepoScan, Unit, YumWrapper
@@ -65,7 +65,22 @@ def _ask_node(check: NodeCheck, node: NodeFacts, policy: Policy) -> Iterator[Fin
     if not verdicts and node.collected and not check.on_demand:
         verdicts = [_silence(check, node)]
     for verdict in verdicts:
-        yield stamp(check, verdict, node.name)
+        yield stamp(check, _with_switch(check, node, verdict), node.name)
+
+
+# Faults for whose cure somebody may have to look at the switch.
+_CABLED = ("link.", "qos.", "flow.", "ecn.", "rdma.retrans", "rdma.drops", "mtu.")
+
+
+def _with_switch(check: NodeCheck, node: NodeFacts, verdict: Verdict) -> Verdict:
+    """The same, with the switch and its port where LLDP tells them."""
+    if verdict.status not in (Status.WARN, Status.FAIL) or not check.topic.startswith(_CABLED):
+        return verdict
+    end = far_end(node, verdict.object)
+    if end is None:
+        return verdict
+    where = f"At the other end of {end.netdev} is {end.switch}, port {end.port}."
+    return replace(verdict, cause=f"{verdict.cause} {where}".strip(), quotes=(*verdict.quotes[:7], end.quote))
 
 
 def _ask_fleet(check: FleetCheck, nodes: Sequence[tuple[NodeFacts, Policy]]) -> Iterator[Finding]:

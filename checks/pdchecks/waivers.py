@@ -16,6 +16,7 @@ from typing import Any
 
 import yaml
 
+from pdchecks import yaml_text
 from pdchecks.finding import Finding, Status, Waived
 
 _MAX_BYTES = 1 << 20
@@ -56,7 +57,7 @@ def read_waivers(path: Path) -> tuple[Waiver, ...]:
     try:
         if path.stat().st_size > _MAX_BYTES:
             raise WaiverError(f"{path}: larger than {_MAX_BYTES} bytes")
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        data = yaml_text.load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise WaiverError(f"{path}: {error}") from error
     entries = data.get("waivers") if isinstance(data, Mapping) else None

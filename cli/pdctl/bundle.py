@@ -55,7 +55,7 @@ def write(
         blocks = read_blocks(node.text)
         name = call(node.node)
         text = clean(node.text).encode("utf-8", "surrogateescape") if blocks else b""
-        file = f"{quote(name, safe='')}/evidence.txt" if blocks else ""
+        file = f"{_folder(name)}/evidence.txt" if blocks else ""
         entries.append(
             {
                 "node": name,
@@ -87,6 +87,12 @@ def write(
             member = tarfile.TarInfo(name)
             member.size, member.mode, member.mtime = len(data), 0o600, int(time.time())
             archive.addfile(member, io.BytesIO(data))
+
+
+def _folder(name: str) -> str:
+    """A node's name as one folder, also where whoever unpacks the bundle would take it for a way out (`..`)."""
+    quoted = quote(name, safe="")
+    return quoted if quoted.strip(".") else quoted.replace(".", "%2E")
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from pdctl.errors import UsageError
 from pdctl.evidence_source import Source
 from pdctl.exit_codes import ExitCode, worst
 from pdctl.inventory import Inventory
+from pdctl.printable import printable
 
 
 def selected(select: Sequence[str], ignore: Sequence[str]) -> list[Check]:
@@ -62,8 +63,7 @@ def tell_unread(seen: Source) -> None:
         where = f"{source}:{begin}" if begin else source
         more = f" ({lines} lines)" if lines > 1 else ""
         line = f"not recognised: {where}: {text}{more}"
-        # What a stranger wrote moves no cursor and rings no bell here.
-        print("".join(letter if letter.isprintable() else "\ufffd" for letter in line), file=sys.stderr)
+        print(printable(line).replace("\n", "\ufffd"), file=sys.stderr)
     if len(seen.unrecognised) > _MOST_LISTED:
         print(f"not recognised: {len(seen.unrecognised) - _MOST_LISTED} more (-o json has all)", file=sys.stderr)
 

@@ -1,6 +1,7 @@
 """The one exception that reaches the user, and how it reads: what happened, why, what to do."""
 
 from pdctl.exit_codes import ExitCode
+from pdctl.printable import printable
 
 
 class PdError(Exception):
@@ -24,7 +25,7 @@ class PdError(Exception):
             lines += [f"  {line}" for line in self.detail.splitlines()]
         if self.hint:
             lines.append(f"hint: {self.hint}")
-        return "\n".join(lines)
+        return printable("\n".join(lines))
 
 
 class UsageError(PdError):

@@ -2,8 +2,10 @@
 
 Links are never followed, names never become paths of this host, and nothing is written."""
 
+import codecs
 import os
 import sys
+import tarfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +21,9 @@ MAX_FILES = 20_000
 MAX_PASSED_BYTES = 4 << 30
 MAX_PASSED_FILES = 200_000
 
+_NO_TAR = (
+    "what is compressed must be a whole tar archive; a compressed text goes through `zcat FILE | pdctl doctor --from -`"
+)
 _SMALLER = "give the nodes' own folders or files"
 
 
@@ -72,7 +77,8 @@ def read_files(name: str, choose: Callable[[Iterable[str]], Wanted]) -> Iterator
     except bounded_tar.TooLarge as error:
         raise UsageError(f"`{name}` is too large to read", detail=str(error), hint=_SMALLER) from error
     except bounded_tar.UNREADABLE as error:
-        raise UsageError(f"cannot read `{name}`", detail=str(error)) from error
+        torn = isinstance(error, tarfile.TarError)
+        raise UsageError(f"cannot read `{name}`", detail=str(error), hint=_NO_TAR if torn else None) from error
 
 
 def _stdin(data: bytes, choose: Callable[[Iterable[str]], Wanted]) -> Iterator[File]:
@@ -91,7 +97,7 @@ def _stdin(data: bytes, choose: Callable[[Iterable[str]], Wanted]) -> Iterator[F
         except bounded_tar.TooLarge as error:
             raise UsageError("stdin is too large to read", detail=str(error), hint=_SMALLER) from error
         except bounded_tar.UNREADABLE as error:
-            raise UsageError("cannot read the archive on stdin", detail=str(error)) from error
+            raise UsageError("cannot read the archive on stdin", detail=str(error), hint=_NO_TAR) from error
 
 
 def archives(name: str) -> list[str]:
@@ -179,7 +185,10 @@ def _read(path: Path) -> bytes | None:
 
 
 def _text(data: bytes) -> str:
-    return data.decode("utf-8", "surrogateescape")
+    # PowerShell redirects in UTF-16, and editors of Windows put a mark before UTF-8.
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return data.decode("utf-16", "replace")
+    return data.removeprefix(codecs.BOM_UTF8).decode("utf-8", "surrogateescape")
 
 
 def _too_long(label: str) -> UsageError:

@@ -8,12 +8,15 @@ from typing import Any
 from pdchecks.evidence import Block, Evidence, own_blocks, read_blocks
 from pdchecks.finding import Incomplete, Unrecognised
 from pdchecks.intake.captures import Place, host, place
+from pdchecks.intake.margin import without_margin
 from pdchecks.intake.pasted import read_pasted
 from pdctl.bundle_manifest import MANIFEST, Entry, read_manifest
 from pdctl.errors import UsageError
 from pdctl.evidence_files import LINK, File, Wanted, archives, read_files
 
 _FORMAT = "evidence is blocks of `=== cmd: COMMAND`, `=== rc: N`, the output, `=== end`, or what a terminal showed"
+_MARKS = ("begin", "end")
+_ENDLESS = Incomplete("", "its evidence stops before the collector's end", "get the whole file, or collect again")
 _INVOKED = "Invoked Command: "
 # What a tree of sysfs holds becomes the lines of one block; its files have one line.
 _SYSFS = "grep -H '' /sys/class/infiniband/* /sys/class/net/*/* /sys/bus/pci/devices/*/*_link_*"
@@ -41,9 +44,18 @@ def read_sources(names: list[str]) -> Source:
             for node, found in _Reading(each, source).blocks(read_files(each, _worth_reading)):
                 blocks.setdefault(node, []).extend(found)
     if not blocks and not source.incomplete and not any(each.line for each in source.unrecognised):
-        raise UsageError(f"no evidence in {', '.join(f'`{name}`' for name in names)}", hint=_FORMAT)
+        why = "\n".join(f"{each.source}: {each.text}" for each in source.unrecognised[:20])
+        raise UsageError(f"no evidence in {', '.join(f'`{name}`' for name in names)}", detail=why or None, hint=_FORMAT)
     source.evidence = tuple(Evidence(node, tuple(found)) for node, found in blocks.items())
+    told = {each.node for each in source.incomplete}
+    source.incomplete += [_ENDLESS._replace(node=each.node) for each in source.evidence if _endless(each, told)]
     return source
+
+
+def _endless(evidence: Evidence, told: set[str]) -> bool:
+    """Whether it is a run of our collector without its end, of which nobody has told yet."""
+    began, ended = (any(block.command == f"pdctl-collect {mark}" for block in evidence.blocks) for mark in _MARKS)
+    return began and not ended and evidence.node not in told
 
 
 def _worth_reading(paths: Iterable[str]) -> Wanted:
@@ -120,9 +132,12 @@ class _Reading:
         if not file.single and (at := place(file.path)):
             return self._captured(at, text)
         if "\0" in text[:4096] or not text.strip():
-            self._refuse(file.label, "no text" if text else "empty")
+            self._refuse(file.label, _no_text(text))
             return []
-        pasted, left = read_pasted(text)
+        plain = without_margin(text)
+        if plain is not text and (blocks := read_blocks(plain)):
+            return [(block.node or default, [block]) for block in blocks]
+        pasted, left = read_pasted(plain)
         self._source.unrecognised += [Unrecognised(file.label, each.line, each.text, each.lines) for each in left]
         return [(block.node or default, [block]) for block in pasted]
 
@@ -140,11 +155,17 @@ class _Reading:
         return [(node, [Block(command, None, output.rstrip("\n"))])] if output.strip() else []
 
 
+def _no_text(content: str) -> str:
+    if content.startswith("PK\3\4"):
+        return "a zip archive: unpack it and give the folder, or pack it with tar"
+    return "no text: it holds zero bytes" if content.strip() else "empty"
+
+
 def _sysfs_block(lines: list[str]) -> Block:
     return Block(_SYSFS, 0, "\n".join(sorted(lines)))
 
 
 def _node(relative: PurePosixPath) -> str:
     """A file in a folder belongs to the node that the folder is named after; one at the top, to its own name."""
-    parts = [part for part in relative.parts if part not in (".", "/")]
+    parts = [part for part in relative.parts if part not in (".", "..", "/")]
     return parts[0] if len(parts) > 1 else relative.stem

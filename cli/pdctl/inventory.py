@@ -1,26 +1,21 @@
 """Reads an Ansible inventory (INI, YAML, directory or dynamic) with Ansible's own loader, in a child process.
 
-`load_inventory` is the only entry. Precedence, group_vars, host_vars and vaults are therefore Ansible's, and what the
-doctor or `up` sees of a host is what a play sees.
+`load_inventory` is the entry; `read_inventory` also returns one with faults, for who lists them all. Precedence,
+group_vars, host_vars and vaults are therefore Ansible's, and what the doctor or `up` sees of a host is what a play sees.
 """
 
-import json
-import re
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pdctl import inventory_reader
-from pdctl.ansible_env import ansible_environment
 from pdctl.content import sample_inventory
-from pdctl.errors import PdError, UsageError
-from pdctl.exit_codes import ExitCode
+from pdctl.errors import UsageError
+from pdctl.inventory_document import DEADLINE_S, read_document, warnings
+from pdctl.inventory_faults import Fault, reach_faults, wrong
 
-_DEADLINE_S = 120.0
-_SSH_CONNECTIONS = ("ssh", "smart", "paramiko", "ansible.builtin.ssh", "ansible.netcommon.libssh")
+TRUE_WORDS = ("true", "yes", "on", "1", "y", "t")
+"""What Ansible takes for a boolean that is true."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +34,28 @@ class Host:
     variables: Mapping[str, Any]
     groups: tuple[str, ...]
 
+    @property
+    def simulated(self) -> bool:
+        """Whether it stands in for a node with the GPU that it declares."""
+        return str(self.variables.get("simulated", "")).strip().lower() in TRUE_WORDS
+
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """Hosts in Ansible's order. `warnings` are the loader's, one per line."""
+    """Hosts in Ansible's order. `warnings` are the loader's, one per line.
+
+    faults: why a host of it cannot be reached as it is written; empty in what `load_inventory` returns.
+    """
 
     source: Path
     hosts: tuple[Host, ...]
     warnings: tuple[str, ...] = ()
+    faults: tuple[Fault, ...] = ()
+
+    @property
+    def folder(self) -> Path:
+        """Where policy.yml, waivers.yml, group_vars and host_vars of the site lie."""
+        return self.source if self.source.is_dir() else self.source.parent
 
     def __iter__(self) -> Iterator[Host]:
         return iter(self.hosts)
@@ -66,95 +75,51 @@ class Inventory:
         return tuple(host for host in self.hosts if group in host.groups)
 
 
-def load_inventory(source: Path, *, limit: str | None = None, deadline_s: float = _DEADLINE_S) -> Inventory:
+def load_inventory(
+    source: Path,
+    *,
+    limit: str | None = None,
+    variables: Mapping[str, Any] | None = None,
+    deadline_s: float = DEADLINE_S,
+) -> Inventory:
     """The hosts of `source`, of those only the ones that Ansible's pattern `limit` selects.
 
+    variables: of `-e`; each host has them, above its own.
+
     Raises:
-        UsageError: missing, unreadable, without hosts, or two hosts with one address and port.
+        UsageError: missing, unreadable, without hosts; or a host cannot be reached as it is written (a port that is none, a
+            variable that nothing gives, the address of another).
         PdError: the loader (a dynamic inventory) did not end within `deadline_s`.
     """
+    inventory = read_inventory(source, limit=limit, variables=variables, deadline_s=deadline_s)
+    if inventory.faults:
+        raise wrong(source, inventory.faults)
+    return inventory
+
+
+def read_inventory(
+    source: Path,
+    *,
+    limit: str | None = None,
+    variables: Mapping[str, Any] | None = None,
+    deadline_s: float = DEADLINE_S,
+) -> Inventory:
+    """As `load_inventory`, but what is wrong with single hosts is in `faults`. A host without a usable port has port 0."""
     if not source.exists():
         raise UsageError(
             f"no inventory at `{source}`", hint=f"give an INI or YAML inventory; {sample_inventory()} is an example"
         )
-    document, warnings = read_document(source, limit=limit, deadline_s=deadline_s)
-    hosts = _hosts(document, source)
+    document, said = read_document(source, limit=limit, variables=variables, deadline_s=deadline_s)
+    hosts = _hosts(document)
     if not hosts:
         raise UsageError(
             f"inventory `{source}` has no hosts" + (f" that match `{limit}`" if limit else ""),
             hint="add hosts, or check the pattern" if limit else "add one host a line below a group such as [prefill]",
         )
-    _refuse_shared_addresses(hosts, source)
-    return Inventory(source, hosts, warnings)
+    return Inventory(source, hosts, tuple(warnings(said)), reach_faults(hosts, said))
 
 
-def read_document(
-    source: Path, *, limit: str | None = None, export: bool = False, deadline_s: float = _DEADLINE_S
-) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """What `ansible-inventory --list` prints, and its warnings. export: variables stay with the group that gives them."""
-    # Safe path: what lies beside the script is no module of the child.
-    command = [sys.executable, "-P", inventory_reader.__file__, "-i", str(source.absolute()), "--list"]
-    if export:
-        command.append("--export")
-    if limit:
-        command += ["--limit", limit]
-    environment = ansible_environment() | {
-        "ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "1",
-        "ANSIBLE_DUPLICATE_YAML_DICT_KEY": "error",
-        "ANSIBLE_DEPRECATION_WARNINGS": "0",
-    }
-    try:
-        # From `/`: a file of the working directory must not shadow a module of the child.
-        child = subprocess.run(
-            command, env=environment, cwd="/", capture_output=True, timeout=deadline_s, stdin=subprocess.DEVNULL
-        )
-    except subprocess.TimeoutExpired as error:
-        raise PdError(
-            f"the inventory `{source}` was not read within {deadline_s:g} s",
-            detail="a dynamic inventory that waits for its source?",
-            code=ExitCode.INCOMPLETE,
-        ) from error
-    said = child.stderr.decode("utf-8", errors="replace")
-    if child.returncode != 0:
-        raise _unreadable(source, limit, said)
-    document: dict[str, Any] = json.loads(child.stdout)
-    return document, tuple(_warnings(said))
-
-
-def _warnings(said: str) -> Iterator[str]:
-    """Our own notes, then Ansible's warnings, which it breaks into lines."""
-    for line in dict.fromkeys(said.splitlines()):
-        if line.startswith(inventory_reader.NOTE):
-            yield line.removeprefix(inventory_reader.NOTE)
-    for text in re.findall(r"^\[WARNING\]: (.*(?:\n(?!\[|\s*$).*)*)", said, flags=re.MULTILINE):
-        words = " ".join(line for line in text.splitlines() if not line.startswith(inventory_reader.NOTE)).split()
-        yield " ".join(words)
-
-
-def _unreadable(source: Path, limit: str | None, said: str) -> UsageError:
-    if limit and ("limit" in said or "pattern" in said) and "parse inventory" not in said:
-        return UsageError(f"`--limit {limit}` selects nothing in `{source}`", detail=_first_sentence(said))
-    kind = "yaml" if source.suffix in (".yml", ".yaml", ".json") else "ini"
-    reported = re.search(rf"Failed to parse inventory with '{kind}' plugin: (?P<why>.*(?:\n.+)*)", said)
-    why = reported["why"].splitlines()[0] if reported else _first_sentence(said)
-    origin = re.search(rf"Origin: {re.escape(str(source.absolute()))}:(?P<line>\d+)", said)
-    if origin is None and kind == "ini" and source.is_file():
-        origin = re.search(rf"^{inventory_reader.LINE}(?P<line>\d+)$", said, flags=re.MULTILINE)
-    line = int(origin["line"]) if origin else None
-    return UsageError(
-        f"cannot read the inventory `{source}`" + (f", line {line}" if line else ""),
-        detail=why.removeprefix("Failed to parse inventory: "),
-        hint="`ansible-inventory -i INVENTORY --list` reads it the same way",
-    )
-
-
-def _first_sentence(said: str) -> str:
-    lines = [line for line in said.splitlines() if line.strip() and not line.startswith("pdctl-inventory-")]
-    errors = [line for line in lines if line.startswith(("ERROR", "[ERROR]"))]
-    return (errors or lines or ["ansible-inventory said nothing"])[0]
-
-
-def _hosts(document: Mapping[str, Any], source: Path) -> tuple[Host, ...]:
+def _hosts(document: Mapping[str, Any]) -> tuple[Host, ...]:
     all_variables: Mapping[str, Mapping[str, Any]] = document.get("_meta", {}).get("hostvars", {})
     members = _members(document)
     names: dict[str, None] = {}
@@ -167,9 +132,7 @@ def _hosts(document: Mapping[str, Any], source: Path) -> tuple[Host, ...]:
 
     walk("all")
     return tuple(
-        _host(
-            name, all_variables.get(name, {}), tuple(sorted(g for g, hosts in members.items() if name in hosts)), source
-        )
+        _host(name, all_variables.get(name, {}), tuple(sorted(g for g, hosts in members.items() if name in hosts)))
         for name in names
     )
 
@@ -184,7 +147,7 @@ def _members(document: Mapping[str, Any]) -> dict[str, set[str]]:
     return {group: below(group) for group in document if group not in ("_meta", "all", "ungrouped")}
 
 
-def _host(name: str, variables: Mapping[str, Any], groups: tuple[str, ...], source: Path) -> Host:
+def _host(name: str, variables: Mapping[str, Any], groups: tuple[str, ...]) -> Host:
     def first(*keys: str) -> Any:
         return next((variables[key] for key in keys if variables.get(key) not in (None, "")), None)
 
@@ -193,7 +156,7 @@ def _host(name: str, variables: Mapping[str, Any], groups: tuple[str, ...], sour
     return Host(
         name=name,
         address=str(first("ansible_host", "ansible_ssh_host") or name),
-        port=_port(first("ansible_port", "ansible_ssh_port"), name, source),
+        port=_port(first("ansible_port", "ansible_ssh_port")),
         user=str(user) if user is not None else None,
         private_key=Path(str(key_file)).expanduser() if key_file is not None else None,
         connection=str(first("ansible_connection") or "ssh"),
@@ -202,22 +165,8 @@ def _host(name: str, variables: Mapping[str, Any], groups: tuple[str, ...], sour
     )
 
 
-def _port(given: Any, name: str, source: Path) -> int:
+def _port(given: Any) -> int:
+    """0 where it is no port."""
     if given is None:
         return 22
-    if str(given).isdigit() and 0 < int(given) < 65536:
-        return int(given)
-    raise UsageError(f"host `{name}` in `{source}` has no usable port: `{given}`", hint="ansible_port is 1 to 65535")
-
-
-def _refuse_shared_addresses(hosts: tuple[Host, ...], source: Path) -> None:
-    owner: dict[tuple[str, int], str] = {}
-    for host in hosts:
-        if host.connection not in _SSH_CONNECTIONS:
-            continue
-        other = owner.setdefault((host.address, host.port), host.name)
-        if other != host.name:
-            raise UsageError(
-                f"hosts `{other}` and `{host.name}` in `{source}` have one address: {host.address} port {host.port}",
-                hint="give each node its own `ansible_host`, or name the host once",
-            )
+    return int(given) if str(given).isdecimal() and len(str(given)) < 6 and int(given) < 65536 else 0

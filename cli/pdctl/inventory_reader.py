@@ -2,12 +2,15 @@
 
 What it adds goes to stderr, a line each:
 
-NOTE  a variable that two places give to one host with two values: Ansible lets the last one win in silence
-LINE  the line of an INI file that cannot be read
+NOTE     a variable that two places give to one host with two values: Ansible lets the last one win in silence
+LINE     the line of an INI file that cannot be read
+MISSING  JSON: a host's variable whose template cannot be filled in, and why
 
+The variables that pdctl itself uses are filled in (`"{{ rack }}.11"`), as a play would; ansible-inventory leaves them.
 A host range is counted before it is expanded, since Ansible makes all of its names first.
 """
 
+import json
 import re
 import string
 import sys
@@ -16,8 +19,11 @@ from typing import Any
 
 NOTE = "pdctl-inventory-note: "
 LINE = "pdctl-inventory-bad-line: "
+MISSING = "pdctl-inventory-missing: "
 MOST_HOSTS_OF_A_RANGE = 10_000
 _RANGE = re.compile(r"\[(?P<begin>[A-Za-z0-9]*):(?P<end>[A-Za-z0-9]+)(?::(?P<step>\d+))?\]")
+# Besides all of Ansible's own, which begin with its name.
+_FILLED_IN = ("gpu_kind", "simulated", "pdctl_policy")
 # Others may hold a secret.
 _MAY_BE_SHOWN = ("ansible_host", "ansible_port", "ansible_user", "ansible_connection", "gpu_kind", "simulated")
 
@@ -28,6 +34,7 @@ def main() -> None:
     _bound_ranges()
     _note_conflicts()
     _note_bad_lines()
+    _fill_in_templates()
     ansible_inventory(["ansible-inventory", *sys.argv[1:]])
 
 
@@ -100,6 +107,40 @@ def _note_bad_lines() -> None:
             raise
 
     InventoryModule._parse = watched
+
+
+def _fill_in_templates() -> None:
+    from ansible import context
+    from ansible.cli.inventory import InventoryCLI
+    from ansible.errors import AnsibleError
+    from ansible.template import Templar
+
+    variables_of = InventoryCLI._get_host_variables
+
+    def filled_in(self: Any, host: Any) -> Any:
+        variables = variables_of(self, host)
+        if context.CLIARGS["export"]:
+            return variables
+        ours = [name for name in sorted(variables) if name.startswith("ansible_") or name in _FILLED_IN]
+        if not (templates := [name for name in ours if _has_template(variables[name])]):
+            return variables
+        templar = Templar(loader=self.loader, variables=self.vm.get_vars(host=host))
+        for name in templates:
+            try:
+                variables[name] = templar.template(variables[name])
+            except AnsibleError as error:
+                print(MISSING + json.dumps([host.name, name, " ".join(str(error).split())]), file=sys.stderr)
+        return variables
+
+    InventoryCLI._get_host_variables = filled_in
+
+
+def _has_template(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return any(map(_has_template, value.values()))
+    if isinstance(value, list):
+        return any(map(_has_template, value))
+    return isinstance(value, str) and ("{{" in value or "{%" in value)
 
 
 def _conflict(host: str, name: str, first: tuple[Any, str], last: tuple[Any, str]) -> str:

@@ -1,6 +1,7 @@
 """Where the policy of a node comes from: the shipped file, the site's, the host's variable. Later wins."""
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,7 @@ def policy_for(
     layers = [_layer(content_root() / SHIPPED)]
     beside = None
     if inventory is not None:
-        folder = inventory.source if inventory.source.is_dir() else inventory.source.parent
-        beside = folder / SITE
+        beside = inventory.folder / SITE
     if site is not None:
         layers.append(_layer(site))
     elif beside is not None and beside.is_file():
@@ -51,6 +51,27 @@ def policy_for(
         return _resolve([*layers, Layer((origins or {}).get(node, f"{VARIABLE} of {node}"), given)])
 
     return of
+
+
+@cache
+def shipped_values() -> Mapping[str, Any]:
+    return _layer(content_root() / SHIPPED).values
+
+
+def site_layer(inventory: Inventory, *, lenient: bool = False) -> Mapping[str, Any]:
+    """What `policy.yml` beside the inventory sets; nothing where there is none.
+
+    Raises UsageError where it is unreadable, unless lenient.
+    """
+    path = inventory.folder / SITE
+    if not path.is_file():
+        return {}
+    try:
+        return _layer(path).values
+    except UsageError:
+        if lenient:
+            return {}
+        raise
 
 
 def site_values(policy: Policy) -> dict[str, Any]:

@@ -4,7 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pdctl.inventory import Inventory, read_document
+from pdctl.inventory import Inventory
+from pdctl.inventory_document import exported_document
 
 
 def origins(inventory: Inventory, variable: str) -> Mapping[str, str]:
@@ -12,7 +13,7 @@ def origins(inventory: Inventory, variable: str) -> Mapping[str, str]:
 
     Ansible replaces a variable as a whole, so that one group, the nearest, gives all of it.
     """
-    exported, _ = read_document(inventory.source, export=True)
+    exported = exported_document(inventory.source)
     own: Mapping[str, Mapping[str, Any]] = exported.get("_meta", {}).get("hostvars", {})
     of_group = {
         name: entry["vars"][variable]

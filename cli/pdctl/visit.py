@@ -68,8 +68,7 @@ def _collected(evidence: Evidence) -> bool:
 def waivers_for(inventory: Inventory | None, given: Path | None) -> tuple[Waiver, ...]:
     """Those of the file given, else of `waivers.yml` beside the inventory; none without either. Raises UsageError."""
     if given is None and inventory is not None:
-        folder = inventory.source if inventory.source.is_dir() else inventory.source.parent
-        given = beside if (beside := folder / WAIVERS).is_file() else None
+        given = beside if (beside := inventory.folder / WAIVERS).is_file() else None
     if given is None:
         return ()
     try:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.lab.cure import ROWS, table
 from tests.lab.ledger import sweep
 from tests.lab.nodes import Lab
 
@@ -29,3 +30,9 @@ def lab_machine() -> None:
 def lab(lab_machine: None) -> Iterator[Lab]:
     with Lab() as lab:
         yield lab
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if ROWS:
+        terminalreporter.section("faults, findings, remedies")
+        terminalreporter.write_line(table(ROWS))

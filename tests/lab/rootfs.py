@@ -13,6 +13,8 @@ PACKAGES = (
     *("iproute2", "iputils-ping", "ethtool", "pciutils", "openssh-server", "python3", "python3-apt"),
     # Debian has it too: what safe_yum wraps can run here.
     "dnf",
+    # Make the repository that it installs from.
+    *("rpm", "createrepo-c"),
     # What the policy asks of an RDMA node: the lab has no route to a mirror.
     *("rdma-core", "ibverbs-providers", "ibverbs-utils", "infiniband-diags", "perftest"),
 )

@@ -1,9 +1,10 @@
 """Module options that no module knows: they are accepted, ignored and do nothing."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 
 from pdchecks.check import NodeCheck, Verdict
-from pdchecks.converge import converge
+from pdchecks.converge import converge, of_family
 from pdchecks.evidence import Quote
 from pdchecks.facts.host import ModuleOption, ModuleParameters
 from pdchecks.facts.log import KernelEvent
@@ -30,19 +31,27 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
             good.setdefault(option.module, []).append(option)
         else:
             ghosts.setdefault(option.module, {}).setdefault(option.name, [option.quote]).append(known.quote)
+    set_now = {(option.module, option.name) for option in node.all(ModuleOption)}
+    looked = node.collected and node.saw("modprobe")
+    past: dict[str, dict[str, list[Quote]]] = {}
     for event in node.all(KernelEvent):
         if event.kind == "unknown-parameter":
-            ghosts.setdefault(event.device.replace("-", "_"), {}).setdefault(event.detail, []).append(event.quote)
+            module = event.device.replace("-", "_")
+            when = past if looked and (module, event.detail) not in set_now else ghosts
+            when.setdefault(module, {}).setdefault(event.detail, []).append(event.quote)
     for module, names in ghosts.items():
-        yield _ghost(module, names, accepted.get(module))
-    for module, options in good.items():
+        yield _ghost(node, module, names, accepted.get(module))
+    for module, names in past.items():
         if module not in ghosts:
+            yield _past(module, names)
+    for module, options in good.items():
+        if module not in ghosts and module not in past:
             listed = ", ".join(f"{option.name}={option.value}" for option in options)
             summary = f"every option set is one that the module has: {listed}"
             yield Verdict(Status.PASS, module, summary, quotes=tuple(option.quote for option in options))
 
 
-def _ghost(module: str, names: dict[str, list[Quote]], accepted: ModuleParameters | None) -> Verdict:
+def _ghost(node: NodeFacts, module: str, names: dict[str, list[Quote]], accepted: ModuleParameters | None) -> Verdict:
     has = accepted.names if accepted else None
     real = f" It has: {', '.join(sorted(has)) or 'none at all'}." if isinstance(has, frozenset) else ""
     sizes = (
@@ -57,18 +66,42 @@ def _ghost(module: str, names: dict[str, list[Quote]], accepted: ModuleParameter
         f"The kernel loads the module, writes one line that it ignores the option, and reports success.{real}{sizes}",
         tuple(dict.fromkeys(quote for quotes in names.values() for quote in quotes)),
         (f"modinfo -p {module}", f"modprobe -c | grep '^options {module} '", "dmesg | grep 'unknown parameter'"),
-        _remedy(module),
+        _remedy(module, names, node),
     )
 
 
-def _remedy(module: str) -> Remedy:
+def _remedy(module: str, names: Iterable[str], node: NodeFacts) -> Remedy:
     text = (
         f"Take the option out of /etc/modprobe.d and rebuild the initramfs, which may hold a copy of {module} with it."
     )
-    commands = (f"grep -rn {module} /etc/modprobe.d", "update-initramfs -u   # dracut -f on the RHEL family")
+    commands = (
+        f"grep -rn {module} /etc/modprobe.d",
+        f"sed -i -E {_deletions(module, names)} /etc/modprobe.d/*.conf",
+        of_family(node, debian="update-initramfs -u", redhat="dracut -f"),
+    )
     if module in _OF_THE_ROLE:
         return converge("mlx5", text, *commands, impact=Impact.DRIVER_RELOAD)
     return Remedy(text, commands=commands, impact=Impact.DRIVER_RELOAD)
+
+
+def _deletions(module: str, names: Iterable[str]) -> str:
+    """sed's expressions that take these options out of the module's lines, and a line that is left without any."""
+    # modprobe.d(5): - and _ in a module's name are the same.
+    line = f"/^[ \\t]*options[ \\t]+{re.escape(module).replace('_', '[-_]')}"
+    taken = "|".join(re.escape(name) for name in names)
+    # One at a time: two that stand side by side share the space between them.
+    one = f"{line}[ \\t]/s/[ \\t]+({taken})(=[^ \\t]*)?([ \\t]|$)/\\3/"
+    return f"-e ':again' -e '{one}' -e 't again' -e '{line}[ \\t]*$/d'"
+
+
+def _past(module: str, names: dict[str, list[Quote]]) -> Verdict:
+    return Verdict(
+        Status.INFO,
+        module,
+        f"option {', '.join(names)} was ignored when the module was loaded; nothing sets it any more",
+        "If the line comes back after a boot, the initramfs holds an old copy of the file.",
+        tuple(dict.fromkeys(quote for quotes in names.values() for quote in quotes)),
+    )
 
 
 CHECK = NodeCheck(

@@ -6,6 +6,7 @@ from ipaddress import ip_address, ip_network
 from pdchecks.check import Need, NodeCheck, Verdict
 from pdchecks.evidence import Quote
 from pdchecks.facts.host import Environment
+from pdchecks.facts.log import GidInUse
 from pdchecks.facts.rdma import EmptyGid, Gid
 from pdchecks.finding import Remedy, Severity, Status
 from pdchecks.gids import Table, gid_variables, tables
@@ -27,6 +28,9 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
             yield from _recommend(table, good)
         for name, index, quote in chosen:
             yield _judge_choice(table, good, name, index, quote)
+    for used in node.all(GidInUse):
+        good = [gid for table in tables(node) if table.device == used.device for gid in table.usable]
+        yield _judge_use(used, [gid for gid in good if _inside(gid, subnets)])
 
 
 def _inside(gid: Gid, subnets: list[str]) -> bool:
@@ -89,6 +93,28 @@ def _judge_choice(table: Table, good: list[Gid], name: str, index: int, quote: Q
             if advice
             else "Give the interface an IPv4 address, so that a RoCE v2 GID of it appears, and name that GID's index.",
             commands=(f"export {name}={good[0].index}",) if good else (),
+            survives_reboot=False,
+        ),
+    )
+
+
+def _judge_use(used: GidInUse, good: list[Gid]) -> Verdict:
+    at = "" if isinstance(used.index, Unknown) else f" (index {used.index})"
+    address = used.address.ipv4_mapped or used.address
+    said = f"{used.program} sends from {address}{at}"
+    if not used.address.is_link_local:
+        return Verdict(Status.PASS, used.device, said, quotes=(used.quote,))
+    advice = " or ".join(str(gid.index) for gid in good)
+    return Verdict(
+        Status.FAIL,
+        used.device,
+        f"{said}, which is link-local" + (f"; use {advice}" if advice else ""),
+        "A link-local address is reached only inside its own Ethernet segment; connections to other subnets time out.",
+        (used.quote, *(gid.quote for gid in good)),
+        (f"show_gids {used.device}",),
+        Remedy(
+            f"Let the program take the GID of a routable IPv4 address: MC_GID_INDEX={advice or 'INDEX'} for Mooncake.",
+            commands=(f"export MC_GID_INDEX={good[0].index}",) if good else (f"show_gids {used.device} | grep v2",),
             survives_reboot=False,
         ),
     )

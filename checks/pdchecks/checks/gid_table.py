@@ -4,11 +4,17 @@ from collections.abc import Iterator
 
 from pdchecks.check import Need, NodeCheck, Verdict
 from pdchecks.fabric import netdevs, ports
+from pdchecks.facts.log import GidUnreadable
 from pdchecks.finding import Remedy, Severity, Status
 from pdchecks.gids import Table, tables
 from pdchecks.nodefacts import NodeFacts
 from pdchecks.policy import Policy
 from pdchecks.unknown import Unknown
+
+_SPARSE = (
+    "In a container or a pod the first slots belong to interfaces of other network namespaces; they read as zero, and "
+    "their type cannot be read. A program that assumes index 3, or stops at the first slot it cannot read, breaks here."
+)
 
 
 def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
@@ -17,6 +23,16 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
     for table in tables(node):
         if table.gids:
             yield _judge_table(table, belongs.get(table.device, "<netdev>"), table.device in down)
+    unreadable = node.all(GidUnreadable)
+    if unreadable:
+        yield Verdict(
+            Status.INFO,
+            "GID table of a library",
+            f"the table is sparse: {unreadable[0].words}",
+            _SPARSE,
+            tuple(fact.quote for fact in unreadable[:4]),
+            ("show_gids",),
+        )
 
 
 def _judge_table(table: Table, netdev: str, down: bool) -> Verdict:
@@ -55,9 +71,7 @@ def _judge_table(table: Table, netdev: str, down: bool) -> Verdict:
             Status.INFO,
             table.name,
             f"the table is sparse: index {_listed(holes)} missing, {_listed(indices)} present",
-            "In a container or a pod the first slots belong to interfaces of other network namespaces; they read as "
-            "zero, and their type cannot be read. A program that assumes index 3, or stops at the first slot it "
-            "cannot read, breaks here.",
+            _SPARSE,
             quotes,
             verify,
         )

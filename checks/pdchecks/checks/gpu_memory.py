@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from pdchecks.check import Need, NodeCheck, Verdict
 from pdchecks.facts.gpu import GpuProcess
-from pdchecks.finding import Remedy, Severity, Status
+from pdchecks.facts.log import GpuOutOfMemory
+from pdchecks.finding import Impact, Remedy, Severity, Status
 from pdchecks.gpus import Device, devices, processes
 from pdchecks.nodefacts import NodeFacts
 from pdchecks.policy import Policy
@@ -19,6 +20,8 @@ _VERIFY = (
 
 
 def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
+    for exhausted in node.all(GpuOutOfMemory):
+        yield _exhausted(exhausted)
     known = devices(node)
     by_gpu = processes(node, known)
     listed = bool(node.all(GpuProcess)) or any("query-compute-apps" in command for command in node.commands)
@@ -52,6 +55,26 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
 def _whole(device: Device) -> bool:
     """Under MIG, and without the permission, processes are not listed whoever runs."""
     return device.known("mig.mode.current") != "Enabled"
+
+
+def _exhausted(exhausted: GpuOutOfMemory) -> Verdict:
+    left = f"; {exhausted.free} of {exhausted.total} were free" if exhausted.free and exhausted.total else ""
+    others = f"; other processes held {', '.join(exhausted.others)}" if len(exhausted.others) > 1 else ""
+    return Verdict(
+        Status.FAIL,
+        f"GPU {exhausted.gpu}" if exhausted.gpu else "GPU of the program",
+        f"a program ran out of GPU memory: it asked for {exhausted.asked}{left}{others}",
+        "Weights, KV and the program's working memory together do not fit, or other processes hold a part: a context "
+        "alone takes hundreds of MiB on each GPU that a program touches.",
+        (exhausted.quote,),
+        _VERIFY,
+        Remedy(
+            "End what does not belong on this GPU; else leave the engine less for KV (vLLM: --gpu-memory-utilization), "
+            "a shorter context, fewer requests at once, or more GPUs.",
+            commands=("nvidia-smi --query-compute-apps=gpu_uuid,pid,used_gpu_memory --format=csv",),
+            impact=Impact.RESTART_ENGINE,
+        ),
+    )
 
 
 def _hidden(device: Device) -> Verdict:

@@ -70,6 +70,8 @@ _CATALOGUE = {
     154: _Xid(
         Status.WARN, "the driver asks for another recovery action than before", "Do what the line names; drain first."
     ),
+    171: _Xid(Status.FAIL, "an uncorrectable ECC error in the GPU's memory", _RESET),
+    172: _Xid(Status.FAIL, "an uncorrectable ECC error in the GPU's caches or registers", _RESET),
 }
 _OTHER = _Xid(
     Status.WARN, "an event that the catalogue here does not explain", "Look the number up in NVIDIA's XID catalogue."

@@ -39,13 +39,16 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
 
 def _opaque(refused: HandshakeRefused) -> Verdict:
     values = f": remote {refused.prefill}, local {refused.decode}" if refused.prefill or refused.decode else ""
+    said = f": {refused.words[:160]}" if refused.words and not refused.field else ""
     return Verdict(
         Status.FAIL,
         "compatibility hash" if refused.field else "handshake",
-        f"the engines' handshake failed{values}",
+        f"the engines' handshake failed{values or said}",
         "vLLM folds version, model, dtype, KV heads, cache dtype, layout and attention backend into one hash and "
-        "does not "
-        "say which differs. Two kinds of GPU may choose two attention backends by themselves.",
+        "does not say which differs. Two kinds of GPU may choose two attention backends by themselves."
+        if refused.field
+        else "The engine does not say why in this line. Sides of two versions, tensor-parallel sizes or block sizes, a "
+        "side channel that is not reached, and a prefill that restarted since all end so; its traceback tells more.",
         (refused.quote,),
         ("pdctl doctor --pair PREFILL DECODE", "grep -E 'Using .* backend|kv_cache_dtype|vLLM API server version' LOG"),
         Remedy(

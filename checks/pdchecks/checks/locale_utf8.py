@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from pdchecks.check import NodeCheck, Verdict
-from pdchecks.converge import converge
+from pdchecks.converge import converge, of_family
 from pdchecks.evidence import Quote
 from pdchecks.facts.host import Charmap, LocaleList, LocaleRefused, LocaleSetting
 from pdchecks.finding import Remedy, Severity, Status
@@ -44,7 +44,7 @@ def _configured(
     if proof is None:
         listed = [canonical(entry) for fact in node.all(LocaleList) for entry in fact.names]
         if listed and canonical(name) not in listed and canonical(name) not in ("c", "posix"):
-            return _missing("node's locale", name, f"{where}, which `locale -a` does not list", quotes, policy)
+            return _missing("node's locale", name, f"{where}, which `locale -a` does not list", quotes, node, policy)
         return Verdict(
             Status.UNKNOWN,
             "node's locale",
@@ -55,7 +55,9 @@ def _configured(
         )
     if proof.charmap == wanted and not proof.complaints:
         return Verdict(Status.PASS, "node's locale", f"{where}; its charmap is {proof.charmap}", quotes=quotes)
-    return _missing("node's locale", name, f"{where}; its charmap is {proof.charmap}, not {wanted}", quotes, policy)
+    return _missing(
+        "node's locale", name, f"{where}; its charmap is {proof.charmap}, not {wanted}", quotes, node, policy
+    )
 
 
 def _nothing_configured(files: list[LocaleSetting], node: NodeFacts, policy: Policy) -> Verdict:
@@ -67,7 +69,7 @@ def _nothing_configured(files: list[LocaleSetting], node: NodeFacts, policy: Pol
         "message.",
         tuple(fact.quote for fact in (*files, *node.all(LocaleList)))[:4],
         _VERIFY,
-        _remedy(policy),
+        _remedy(node, policy),
     )
 
 
@@ -80,15 +82,17 @@ def _pasted(charmaps: dict[str, Charmap], node: NodeFacts, policy: Policy) -> It
             yield Verdict(Status.PASS, subject, f"{subject}: charmap is {proof.charmap}", quotes=(proof.quote,))
         elif proof.beaten:
             summary = f"LC_ALL={proof.locale} beats LANG={proof.beaten}: charmap is {proof.charmap}, not {wanted}"
-            yield _missing(subject, proof.locale, summary, (proof.quote,), policy)
+            yield _missing(subject, proof.locale, summary, (proof.quote,), node, policy)
         elif canonical(proof.locale) in ("c", "posix"):
             continue
         else:
             summary = f"{subject}: charmap is {proof.charmap}, not {wanted}"
-            yield _missing(subject, proof.locale or "the session's locale", summary, (proof.quote,), policy)
+            yield _missing(subject, proof.locale or "the session's locale", summary, (proof.quote,), node, policy)
 
 
-def _missing(subject: str, name: str, summary: str, quotes: tuple[Quote, ...], policy: Policy) -> Verdict:
+def _missing(
+    subject: str, name: str, summary: str, quotes: tuple[Quote, ...], node: NodeFacts, policy: Policy
+) -> Verdict:
     return Verdict(
         Status.FAIL,
         subject,
@@ -97,7 +101,7 @@ def _missing(subject: str, name: str, summary: str, quotes: tuple[Quote, ...], p
         "whose charmap ANSI_X3.4-1968 is plain ASCII, and `locale charmap` still exits 0.",
         quotes,
         _VERIFY,
-        _remedy(policy),
+        _remedy(node, policy),
     )
 
 
@@ -113,16 +117,21 @@ def _refused(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
             "(SendEnv, AcceptEnv), so it may be the client's choice.",
             (fact.quote,),
             (*_VERIFY, "ssh -G HOST | grep -i sendenv"),
-            _remedy(policy),
+            _remedy(node, policy),
         )
 
 
-def _remedy(policy: Policy) -> Remedy:
-    first = policy.values.locale.candidates[0]
+def _remedy(node: NodeFacts, policy: Policy) -> Remedy:
+    candidates = policy.values.locale.candidates
+    listed = {canonical(entry) for fact in node.all(LocaleList) for entry in fact.names}
+    name = next((candidate for candidate in candidates if canonical(candidate) in listed), candidates[0])
     return converge(
         "locale",
         "Take the first candidate of the policy that exists, generate one if none does, and prove it.",
-        f"update-locale LANG={first} (Debian, Ubuntu), localectl set-locale LANG={first} (RHEL family)",
+        # A variable without a value is taken out of the file: both would beat LANG.
+        of_family(
+            node, debian=f"update-locale LC_ALL LC_CTYPE LANG={name}", redhat=f"localectl set-locale LANG={name}"
+        ),
     )
 
 

@@ -3,12 +3,11 @@
 from collections.abc import Iterator
 
 from pdchecks.check import NodeCheck, Verdict, mild
-from pdchecks.converge import converge
 from pdchecks.facts.host import Limit
 from pdchecks.facts.log import KernelEvent, ObjectRefused
 from pdchecks.facts.rdma import NoRdmaDevice
-from pdchecks.finding import Impact, Severity, Status
-from pdchecks.limit_scope import judge_limit
+from pdchecks.finding import Severity, Status
+from pdchecks.limit_scope import floor_of, judge_limit, limits
 from pdchecks.nodefacts import NodeFacts
 from pdchecks.policy import Policy
 from pdchecks.quantity import size
@@ -22,12 +21,12 @@ _CAUSE = (
 
 
 def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
-    wanted = policy.values.limits.memlock
-    # The policy counts in KiB, as pam_limits does.
-    floor = None if wanted == "unlimited" else int(wanted) * 1024
     refused = tuple(f.quote for f in node.all(ObjectRefused) if "allocate memory" in f.words.lower())
-    limits = [fact for fact in node.all(Limit) if fact.name == "memlock"]
-    if refused and not limits and not any(event.kind in _CARD for event in node.all(KernelEvent)):
+    if (
+        refused
+        and not any(fact.name == "memlock" for fact in node.all(Limit))
+        and not any(event.kind in _CARD for event in node.all(KernelEvent))
+    ):
         yield Verdict(
             Status.UNKNOWN,
             "memlock",
@@ -37,20 +36,13 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
             ("grep 'locked memory' /proc/PID/limits", "dmesg | grep -i mlx5"),
         )
     unneeded = not refused and bool(node.all(NoRdmaDevice))
-    for limit in limits:
+    for limit in limits(node, "memlock"):
         verdict = judge_limit(
             limit,
-            floor,
+            floor_of(policy, "memlock"),
             size,
             cause=_CAUSE,
             verify=("ulimit -l", "grep 'locked memory' /proc/self/limits", "systemctl show -p DefaultLimitMEMLOCK"),
-            remedy=converge(
-                "limits",
-                "Raise the limit of logins and of services, then log in again and restart the engines.",
-                "printf '[Service]\\nLimitMEMLOCK=infinity\\n' | systemctl edit --stdin UNIT",
-                "docker run --ulimit memlock=-1 ...",
-                impact=Impact.RESTART_ENGINE,
-            ),
             also=refused,
             below=Status.FAIL,
         )

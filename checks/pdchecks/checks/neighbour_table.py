@@ -30,9 +30,18 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
     overflow = [event for event in node.all(KernelEvent) if event.kind == "neighbour-overflow"]
     limits = [fact for fact in node.all(Sysctl) if fact.key.startswith(_PREFIXES)]
     hard = [fact for fact in limits if fact.key.endswith(_HARD) and not isinstance(fact.value, Unknown)]
-    if overflow:
+    past = bool(overflow) and _is_past(node, overflow, hard, policy)
+    if overflow and not past:
         yield _overflowed(tuple(event.quote for event in overflow[:4]), hard, policy)
         return
+    if past:
+        yield Verdict(
+            Status.INFO,
+            "earlier overflow",
+            f"the table overflowed since the boot; now it has room: {_entries(node)} entries are in use",
+            "The kernel's log keeps the line until the next boot.",
+            tuple(event.quote for event in overflow[:4]),
+        )
     yield from _crowded(node, hard, _remedy(policy))
     wanted = {key: int(value) for key, value in policy.values.sysctl.items() if value is not None and ".neigh." in key}
     for verdict in _against_policy([fact for fact in limits if fact.key in wanted], wanted, _remedy(policy)):
@@ -62,10 +71,23 @@ def _overflowed(quotes: tuple[Quote, ...], hard: list[Sysctl], policy: Policy) -
     )
 
 
-def _crowded(node: NodeFacts, hard: list[Sysctl], remedy: Remedy) -> Iterator[Verdict]:
+def _is_past(node: NodeFacts, overflow: list[KernelEvent], hard: list[Sysctl], policy: Policy) -> bool:
+    """Whether the whole node was seen, its limit is the policy's by now, and the table is far from that."""
+    wanted = policy.values.sysctl.get(f"{_PREFIXES[0]}3")
+    limit = next((_number(fact) for fact in hard if fact.key == f"{_PREFIXES[0]}3"), None)
+    if not node.collected or wanted is None or limit is None or any("ndisc" in event.device for event in overflow):
+        return False
+    return limit >= int(wanted) and _entries(node) < limit * _NEARLY_FULL
+
+
+def _entries(node: NodeFacts) -> int:
     listed = {(fact.address, fact.netdev) for fact in node.all(Neighbour) if "." in fact.address}
+    return max([len(listed), *(fact.count for fact in node.all(NeighbourCount))])
+
+
+def _crowded(node: NodeFacts, hard: list[Sysctl], remedy: Remedy) -> Iterator[Verdict]:
     counted = node.all(NeighbourCount)
-    entries = max([len(listed), *(fact.count for fact in counted)])
+    entries = _entries(node)
     for fact in hard:
         most = _number(fact)
         if fact.key.startswith("net.ipv4") and most and entries >= most * _NEARLY_FULL:

@@ -8,6 +8,8 @@ from pdchecks.finding import Remedy, Severity, Status
 from pdchecks.nodefacts import NodeFacts
 from pdchecks.policy import Policy
 
+# What ansible.builtin.dnf, dnf5, yum and apt import.
+_BINDINGS = ("dnf", "libdnf5", "yum", "rpm", "apt", "apt_pkg")
 _VERIFY = ("ansible HOST -m setup -a 'filter=ansible_pkg_mgr,ansible_python*'", "/usr/bin/python3 -c 'import dnf'")
 _REMEDY = Remedy(
     "Use ansible.builtin.package, or dnf on EL8 and later and yum with Python 2 on EL7 only; let the interpreter "
@@ -35,6 +37,8 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
                 _REMEDY,
             )
     for module in node.all(PythonModule):
+        if module.module not in _BINDINGS:
+            continue
         if module.present:
             summary = f"{module.path} can import {module.module}"
             yield Verdict(Status.PASS, f"{module.module} bindings", summary, quotes=(module.quote,))

@@ -9,9 +9,6 @@ from pdchecks.finding import Impact, Remedy, Severity, Status
 from pdchecks.nodefacts import NodeFacts
 from pdchecks.policy import Policy
 
-# Corrected errors of one function in one log from which they are more than the odd one that any link has.
-_STORM = 10
-
 
 def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
     functions: dict[tuple[str, str], list[KernelEvent]] = {}
@@ -19,7 +16,7 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
         if event.kind in ("pcie-error", "pcie-bus-error"):
             functions.setdefault((event.device, _degree(event.detail)), []).append(event)
     for (device, degree), events in functions.items():
-        yield _judge(device, degree, events)
+        yield _judge(device, degree, events, policy.values.pcie.corrected_storm)
 
 
 def _degree(detail: str) -> str:
@@ -28,10 +25,10 @@ def _degree(detail: str) -> str:
     return "uncorrected, not fatal" if "Non-Fatal" in detail else "uncorrected, fatal"
 
 
-def _judge(device: str, degree: str, events: list[KernelEvent]) -> Verdict:
+def _judge(device: str, degree: str, events: list[KernelEvent], limit: int) -> Verdict:
     # One error makes a line of the root port and one of the function itself.
     times = max(Counter(event.kind for event in events).values())
-    storm = times >= _STORM
+    storm = times >= limit
     corrected = degree == "corrected"
     status = (Status.WARN if storm else Status.INFO) if corrected else Status.FAIL
     return Verdict(

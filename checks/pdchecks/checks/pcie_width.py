@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from pdchecks.check import Need, NodeCheck, Verdict
+from pdchecks.check import Need, NodeCheck, Verdict, mild
 from pdchecks.evidence import Quote
 from pdchecks.fabric import Port, port_of
 from pdchecks.facts.gpu import GpuPresent
-from pdchecks.facts.net import NicDriver, PciBandwidth, PciLink
+from pdchecks.facts.net import NicDriver, PciBandwidth, PciFunction, PciLink
 from pdchecks.finding import Impact, Remedy, Severity, Status
 from pdchecks.nodefacts import NodeFacts
 from pdchecks.pcie import gbps
@@ -16,6 +16,9 @@ from pdchecks.unknown import known
 
 _NETWORK = ("Ethernet controller", "Infiniband controller", "InfiniBand controller", "Network controller")
 _GPU = ("3D controller", "VGA compatible controller", "Display controller", "Processing accelerators")
+
+# Drivers of disks, which say it of themselves.
+_OTHERS = ("nvme", "ahci", "mpt3sas", "megaraid_sas", "xhci_hcd")
 
 
 def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
@@ -26,8 +29,14 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
             link = replace(link, kind=_NETWORK[0])
         if link.width and link.max_width and (link.kind in (*_NETWORK, *_GPU) or not link.kind):
             yield _judge_link(link, ports.get(link.address))
+    kinds = {function.address: function.kind for function in node.all(PciFunction)}
     for limited in node.all(PciBandwidth):
-        yield _judge_bandwidth(limited, ports.get(limited.address))
+        # The bus says it of every function, of disks too.
+        ours = limited.driver != "pci" or limited.address in ports or limited.address in gpus
+        if limited.driver in _OTHERS or kinds.get(limited.address, _NETWORK[0]) not in (*_NETWORK, *_GPU):
+            continue
+        verdict = _judge_bandwidth(limited, ports.get(limited.address))
+        yield verdict if ours or limited.address in kinds else mild(verdict, "of a device that the line does not tell")
 
 
 def _judge_link(link: PciLink, port: Port | None) -> Verdict:

@@ -7,7 +7,7 @@ from pdchecks.counters import Reading, nic_readings
 from pdchecks.fabric import judged
 from pdchecks.finding import Remedy, Severity, Status
 from pdchecks.nodefacts import NodeFacts
-from pdchecks.policy import Policy
+from pdchecks.policy import Counters, Policy
 
 _WHOLE_PORT = ("rx_discards_phy", "tx_discards_phy", "rx_discard_pkts", "rx_total_discard_pkts")
 
@@ -16,10 +16,10 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
     lossless = policy.values.fabric.lossless_priority
     for reading in nic_readings(node):
         if judged(node, reading.name):
-            yield from _judge(reading, lossless, policy.values.counters.retransmission_ratio)
+            yield from _judge(reading, lossless, policy.values.counters)
 
 
-def _judge(reading: Reading, lossless: int, limit: float) -> Iterator[Verdict]:
+def _judge(reading: Reading, lossless: int, limits: Counters) -> Iterator[Verdict]:
     of_class = [f"rx_prio{lossless}_{what}" for what in ("discards", "buf_discard", "cong_discard")]
     of_class += [f"rx_discard_packets_cos{lossless}", f"tx_discard_packets_cos{lossless}"]
     seen = [name for name in (*of_class, *_WHOLE_PORT) if name in reading.values]
@@ -30,9 +30,11 @@ def _judge(reading: Reading, lossless: int, limit: float) -> Iterator[Verdict]:
     lost = {name: values[name] for name in of_class if values.get(name)}
     if lost:
         packets = values.get(f"rx_prio{lossless}_packets")
-        much = reading.grown is not None or packets is None or sum(lost.values()) > limit * packets
+        much = (
+            reading.grown is not None or packets is None or sum(lost.values()) > limits.retransmission_ratio * packets
+        )
         yield Verdict(
-            reading.at_most(Status.FAIL if much else Status.WARN),
+            reading.at_most(Status.FAIL if much else Status.WARN, limits.young_s),
             reading.name,
             f"the lossless priority {lossless} lost packets {since}: {_listed(lost)}",
             "A lossless class that drops has PFC off somewhere, too little headroom for its speed and cable, or "

@@ -8,7 +8,7 @@ from pdchecks.check import FleetCheck, Verdict
 from pdchecks.evidence import Quote
 from pdchecks.fabric import judged
 from pdchecks.facts.net import PauseFrames
-from pdchecks.facts.qos import CongestionControl, QosDscpMap, QosPfc, QosTrust
+from pdchecks.facts.qos import CnpMark, CongestionControl, QosDscpMap, QosPfc, QosTrust
 from pdchecks.finding import Remedy, Severity, Status
 from pdchecks.nodefacts import NodeFacts
 from pdchecks.policy import Policy
@@ -76,6 +76,9 @@ def _settings(node: NodeFacts, policy: Policy) -> Iterator[_Setting]:
             wanted = fabric.ecn.notification_point if control.role == "np" else fabric.ecn.reaction_point
             name = f"roce_{control.role} on priority {lossless}"
             yield make(name, control.netdev, _on(control.enabled[lossless]), _on(wanted), control.quote)
+    for mark in node.all(CnpMark):
+        wanted_mark = fabric.cnp.dscp if mark.field == "DSCP" else fabric.cnp.priority
+        yield make(f"{mark.field} of CNPs", mark.where, str(mark.value), str(wanted_mark), mark.quote)
     for pause in node.all(PauseFrames):
         yield make(
             "global pause", pause.netdev, _on(pause.receive or pause.send), _on(fabric.global_pause), pause.quote

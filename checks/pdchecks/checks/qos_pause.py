@@ -24,17 +24,17 @@ _CAUSES = {
 def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
     for reading in nic_readings(node):
         if judged(node, reading.name):
-            yield from _storms(reading)
+            yield from _storms(reading, policy.values.counters.young_s)
             yield from _pauses(reading, policy)
 
 
-def _storms(reading: Reading) -> Iterator[Verdict]:
+def _storms(reading: Reading, young_s: int) -> Iterator[Verdict]:
     reading = reading.moved(_STORMS)
     storms = {name: reading.recent[name] for name in _STORMS if reading.recent.get(name)}
     if storms:
         listed = ", ".join(f"{name} {count}" for name, count in storms.items())
         yield Verdict(
-            reading.at_most(Status.FAIL),
+            reading.at_most(Status.FAIL, young_s),
             reading.name,
             f"the NIC stopped the network for so long that its guard stepped in: {listed} {reading.since}",
             "The host did not take packets for the guard's whole time: a hung driver or machine, or a PCIe fault. A "

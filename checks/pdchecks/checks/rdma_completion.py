@@ -88,7 +88,7 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
             summary = f"requests ended in an error {reading.since}: {listed}"
             verify = (f"rdma statistic show link {reading.name}", "dmesg -T | grep 'QP .* error'")
             remedy = _remedy(1 if cause is _LENGTH else 10)
-            heard = reading.at_most(Status.FAIL)
+            heard = reading.at_most(Status.FAIL, policy.values.counters.young_s)
             yield Verdict(heard, reading.name, summary, cause, (reading.quote(counted),), verify, remedy)
 
 

@@ -3,25 +3,22 @@
 from collections.abc import Iterator
 
 from pdchecks.check import NodeCheck, Verdict
-from pdchecks.converge import converge
+from pdchecks.converge import converge, of_family
+from pdchecks.facts.gpu import Gpu, GpuPresent
 from pdchecks.facts.host import LoadedModules, ModuleParameters, OsRelease, Unit, UnitAsked
+from pdchecks.facts.net import NicDriver
 from pdchecks.facts.rdma import NoRdmaDevice, RdmaDevice, RdmaPort
 from pdchecks.finding import Remedy, Severity, Status
 from pdchecks.nodefacts import NodeFacts
 from pdchecks.parse.modules import canonical
 from pdchecks.policy import Policy
-from pdchecks.unknown import Unknown
+from pdchecks.unknown import Unknown, known
 
 # Before rdma-core 32 (2020) and in EL7 one unit loaded the modules; Debian never had it.
 _OLD_UNIT = "rdma.service"
 # NVIDIA's own stack loads them by its own unit.
 _VENDOR_UNIT = "openibd.service"
 _VERIFY = ("systemctl list-unit-files 'rdma*'", "lsmod | grep -E 'ib_uverbs|rdma_cm'", "ls /dev/infiniband")
-_REMEDY = converge(
-    "rdma",
-    "Install rdma-core, whose udev rules and units load the modules.",
-    "apt-get install rdma-core (Debian, Ubuntu), dnf install rdma-core (RHEL family)",
-)
 
 
 def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
@@ -40,6 +37,8 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
     if old is not None and old.load == "loaded" and old.active == "failed":
         yield _failed(old)
     yield from _modules(node, policy)
+    if cards := _cards_without_device(node):
+        yield _no_device(cards, node)
 
 
 def _wanted_units(node: NodeFacts, policy: Policy) -> list[str]:
@@ -64,12 +63,30 @@ def _unit(unit: Unit, node: NodeFacts) -> Verdict:
             "card appears.",
             (unit.quote,),
             _VERIFY,
-            _REMEDY,
+            converge(
+                "rdma",
+                "Install rdma-core, whose udev rules and units load the modules.",
+                of_family(node, debian="apt-get install -y rdma-core", redhat="dnf install -y rdma-core"),
+            ),
         )
+    if unit.load == "masked":
+        return _masked(unit)
     if unit.load != "loaded" or unit.active == "failed":
         return _failed(unit)
     return Verdict(
         Status.PASS, unit.name, f"{unit.name} is {unit.load}, {unit.active or 'state not shown'}", quotes=(unit.quote,)
+    )
+
+
+def _masked(unit: Unit) -> Verdict:
+    return Verdict(
+        Status.FAIL,
+        unit.name,
+        f"{unit.name} is masked: nothing can start it",
+        "Somebody linked it to /dev/null, so that the card's appearance at boot no longer loads the RDMA stack by it.",
+        (unit.quote,),
+        (f"systemctl status {unit.name}", f"ls -l /etc/systemd/system/{unit.name}"),
+        Remedy("Take the link away.", commands=(f"systemctl unmask {unit.name}",)),
     )
 
 
@@ -137,6 +154,39 @@ def _modules(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
                 _VERIFY,
                 converge("rdma", "Load it now and at boot.", f"modprobe {module}"),
             )
+
+
+def _cards_without_device(node: NodeFacts) -> list[NicDriver]:
+    """Each of their kind has RDMA; of other makers' many serve as plain Ethernet."""
+    shown = node.all(NicDriver) if node.all(NoRdmaDevice) and not node.all(RdmaPort) else ()
+    return [fact for fact in shown if known(fact.driver) == "mlx5_core"]
+
+
+def _no_device(cards: list[NicDriver], node: NodeFacts) -> Verdict:
+    loaded = {name for fact in node.all(LoadedModules) for name in fact.names}
+    absent = ": mlx5_ib is not loaded" if loaded and "mlx5_ib" not in loaded else ""
+    names = ", ".join(dict.fromkeys(card.netdev for card in cards))
+    return Verdict(
+        Status.FAIL if bool(node.all(Gpu)) or bool(node.all(GpuPresent)) else Status.WARN,
+        "RDMA devices",
+        f"the kernel shows no RDMA device, although {names} belongs to a card that has one (mlx5_core){absent}",
+        "Verbs programs find nothing and fall back to TCP, or stop. mlx5_ib is not built for this kernel (Ubuntu keeps it in "
+        "linux-modules-extra), kept out by modprobe.d, or refused the card; or RDMA is switched off for the device, or is in "
+        "another network namespace.",
+        (node.all(NoRdmaDevice)[0].quote, *(card.quote for card in cards[:7])),
+        (
+            "lsmod | grep mlx5_ib",
+            "dmesg | grep -i mlx5_ib",
+            "modprobe -c | grep mlx5_ib",
+            "devlink dev param show",
+            "rdma system",
+        ),
+        Remedy(
+            "Load it, and see in the kernel log why it was not loaded by itself.",
+            commands=("modprobe mlx5_ib", "ls /sys/class/infiniband"),
+            survives_reboot=False,
+        ),
+    )
 
 
 CHECK = NodeCheck(

@@ -1,5 +1,6 @@
 """Bytes above 0x7f in the configuration of yum and dnf: pasted quotes and no-break spaces that stop Python 2."""
 
+import unicodedata
 from collections.abc import Iterator
 
 from pdchecks.check import Need, NodeCheck, Verdict
@@ -14,6 +15,23 @@ _VERIFY = ("grep -nP '[^\\x00-\\x7F]' /etc/yum.conf /etc/yum.repos.d/*.repo",)
 _PASTED = {
     0xC2: "a no-break space or another sign of U+0080 to U+00BF",
     0xE2: "a curly quote or a dash of U+2000 to U+2FFF",
+}
+
+# What a web page, a chat or a word processor makes of an ASCII sign; within sed's single quotes an apostrophe is written
+# by its number.
+_TWINS = {
+    "\u00a0": " ",
+    "\u202f": " ",
+    "\u2010": "-",
+    "\u2011": "-",
+    "\u2013": "-",
+    "\u2014": "-",
+    "\u2018": "\\x27",
+    "\u2019": "\\x27",
+    "\u201c": '"',
+    "\u201d": '"',
+    "\u200b": "",
+    "\ufeff": "",
 }
 
 
@@ -39,7 +57,19 @@ def _byte(fact: NonAsciiByte) -> Verdict:
         "and stops with UnicodeDecodeError; another locale does not cure it.",
         (fact.quote,),
         _VERIFY,
-        Remedy("Type that character again in ASCII.", commands=(f"sed -n '{fact.line}p' {fact.path} | cat -A",)),
+        _remedy(fact),
+    )
+
+
+def _remedy(fact: NonAsciiByte) -> Remedy:
+    show = f"sed -n '{fact.line}p' {fact.path} | cat -A"
+    if fact.character not in _TWINS:
+        return Remedy("Type that character again in ASCII.", commands=(show,))
+    found = "".join(f"\\x{byte:02x}" for byte in fact.character.encode())
+    name = unicodedata.name(fact.character, "that character").lower()
+    return Remedy(
+        f"In that line, put the ASCII sign in the place of the {name}; delete it where it belongs to no value.",
+        commands=(show, f"LC_ALL=C sed -i '{fact.line}s/{found}/{_TWINS[fact.character]}/g' {fact.path}"),
     )
 
 

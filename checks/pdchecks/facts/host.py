@@ -24,6 +24,13 @@ class Kernel(Fact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Uptime(Fact):
+    """Seconds since the node booted."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Package(Fact):
     """An installed package of the distribution; version with its release, as the package manager compares it."""
 
@@ -92,7 +99,7 @@ class LoadedModules(Fact):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit(Fact):
     """A systemd unit: LoadState, ActiveState, SubState, UnitFileState, whether its file changed since it was loaded, the
-    Result of its last run, and how often systemd restarted it. What was not printed is empty, or 0.
+    Result of its last run, how often systemd restarted it, and its main process. What was not printed is empty, or 0.
     """
 
     name: str
@@ -103,6 +110,7 @@ class Unit(Fact):
     sub: str = ""
     result: str = ""
     restarts: int = 0
+    pid: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,13 +185,17 @@ class LocaleSetting(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NonAsciiByte(Fact):
-    """A byte above 0x7f in a package manager's configuration. column counts bytes from 1."""
+    """A byte above 0x7f in a package manager's configuration. column counts bytes from 1.
+
+    character: the whole one that the byte begins, in UTF-8; empty where it is none, or was not printed as such.
+    """
 
     path: str
     line: int
     column: int
     byte: int
     comment: bool
+    character: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

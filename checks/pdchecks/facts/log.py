@@ -1,6 +1,7 @@
 """What kernels and applications wrote about RDMA."""
 
 from dataclasses import dataclass
+from ipaddress import IPv6Address
 
 from pdchecks.facts.base import Fact
 from pdchecks.unknown import Unknown
@@ -62,6 +63,23 @@ class DevicesInUse(Fact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GidInUse(Fact):
+    """The GID that a program says it sends from. index: where the line names it."""
+
+    program: str
+    device: str
+    index: int | Unknown
+    address: IPv6Address
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GidUnreadable(Fact):
+    """A library stopped at a slot of the GID table that it could not read."""
+
+    words: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GpuDirect(Fact):
     """A library's own word whether it registers GPU memory with the NIC. why: where it gives a reason."""
 
@@ -107,3 +125,24 @@ class ShapeRefused(Fact):
     got: str
     words: str
     cause: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CudaRefused(Fact):
+    """A CUDA program that the driver refused. kind: see `parse/cuda_log.py`; words: as printed."""
+
+    kind: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuOutOfMemory(Fact):
+    """A program that asked a GPU for more memory than was free. asked, free and total as printed; others: what other
+    processes held, as printed.
+    """
+
+    gpu: str
+    asked: str
+    free: str
+    total: str
+    others: tuple[str, ...]

@@ -56,6 +56,16 @@ class PauseFrames(Fact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Ring(Fact):
+    """A ring of descriptors. way: `rx` or `tx`; largest: what the driver takes at most."""
+
+    netdev: str
+    way: str
+    size: int
+    largest: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Offload(Fact):
     """fixed: this driver, firmware and kernel cannot change it."""
 
@@ -73,6 +83,15 @@ class LinkSpeed(Fact):
     speed_mbps: int | Unknown
     supported_mbps: int | Unknown
     detected: bool | Unknown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LldpNeighbour(Fact):
+    """The switch and the port of it at the other end of an interface's cable, as LLDP tells."""
+
+    netdev: str
+    switch: str
+    port: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,9 +124,13 @@ class PciLink(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PciBandwidth(Fact):
-    """The kernel's own word that a slower link stands between a function and the root. Gb/s; at: that link."""
+    """The kernel's own word that a slower link stands between a function and the root. Gb/s; at: that link.
+
+    driver: who says it, `pci` where the bus itself does.
+    """
 
     address: str
+    driver: str
     available_gbps: float
     capable_gbps: float
     at: str

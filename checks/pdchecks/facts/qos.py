@@ -66,6 +66,15 @@ class CongestionControl(Fact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CnpMark(Fact):
+    """How a receiver marks its congestion notifications. field: `DSCP` or `priority`; where: interface or PCI address."""
+
+    where: str
+    field: str
+    value: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RoceTrafficClass(Fact):
     """The traffic class that a device gives to RoCE packets: eight bits, DSCP above two bits of ECN."""
 

@@ -25,9 +25,11 @@ _PROMPTS = (
         rf"{_ENVIRONMENT}[\w.-]{{1,64}}@(?P<host>[\w.-]{{1,64}})(?::[^#$%>]{{0,200}})? ?[#$%>] ?(?P<command>.*)"
     ),
 )
-# $ ibstat, # ibstat, + ibstat, node1# ibstat: only before a command that tools of ours have, or `$` before any.
-_BARE = re.compile(r"(?P<mark>[$#%+]|bash-[\d.]{1,8}[#$]|[\w.-]{1,64}[#>]) (?P<command>\S.{0,2000})")
-_EMPTY = re.compile(r"(?:[$#%]|bash-[\d.]{1,8}[#$]|[\w.-]{1,64}#) ?|\+ ")
+# $ ibstat, # ibstat, + ibstat, node1# ibstat, ~ # ibstat: only before a command that tools of ours have, or `$` before any.
+_BARE = re.compile(
+    r"(?P<mark>[$#%+]|bash-[\d.]{1,8}[#$]|[\w.-]{1,64}[#>]|[~/][\w./-]{0,200} ?[#$]) (?P<command>\S.{0,2000})"
+)
+_EMPTY = re.compile(r"(?:[$#%]|bash-[\d.]{1,8}[#$]|[\w.-]{1,64}#|[~/][\w./-]{0,200} ?[#$]) ?|\+ ")
 _WORD = re.compile(
     r"(?:(?:sudo|time|env|timeout \S{1,10}|LC_ALL=\S{1,40}|LANG=\S{1,40})\s+(?:-\w\s+)?)*(?P<tool>\S{1,200})"
 )
@@ -35,9 +37,9 @@ _TOOLS = frozenset(
     """
     ansible-playbook cat cd chronyc cma_roce_mode cma_roce_tos dcb devlink dmesg dnf docker echo
     egrep env ethtool flint for free getent grep head ib_read_bw ib_send_bw ib_write_bw ib_write_lat
-    ibdev2netdev ibstat ibstatus ibv_devices ibv_devinfo ifconfig ip journalctl kubectl lldptool
+    arp ibdev2netdev ibstat ibstatus ibv_devices ibv_devinfo ifconfig ip journalctl kubectl lldpcli lldpctl lldptool
     locale ls lsmod lspci lsof mlnx_qos mlxconfig mlxlink modinfo modprobe mst mstconfig mstflint
-    numactl nvidia-smi perfquery ping printenv ps python python3 rdma rping show_gids ss sysctl
+    numactl nvidia-smi ofed_info perfquery ping printenv ps python python3 rdma rping show_gids ss sysctl
     systemctl tail tc timedatectl top tracepath ucx_info ulimit uname vllm yum
     """.split()  # noqa: SIM905
 )

@@ -34,6 +34,16 @@ SHAPES: tuple[Shape, ...] = (
     _shape(
         "rdma link show", r"(?:link \S{1,64}/\d{1,3} (?:state|subnet)|\d{1,3}/\d{1,3}: \S{1,64}/\d{1,3}: state)", r"$^"
     ),
+    _shape("rdma dev show", r"\d{1,5}: [\w.-]{1,64}: node_type ", r"$^"),
+    _shape("ibv_devices", r"\s+device\s+node GUID\s*$", r"\s"),
+    _shape(
+        "arp -an",
+        r"(?:Address\s+HWtype\s+HWaddress|\S{1,100} \([0-9.]{7,15}\) at (?:<incomplete>|[0-9a-f:]{11,60}))",
+        r"[0-9.]{7,15}\s",
+    ),
+    _shape("lldpctl", r"LLDP neighbors:|Interface:\s{1,8}\S{1,32}, via: LLDP", r"\s|-{3,}|Interface:"),
+    _shape("lldpctl -f keyvalue", r"lldp\.[^.=\s]{1,32}\.(?:via|rid|chassis)", r"lldp\."),
+    _shape("ofed_info -s", r"(?:MLNX_OFED_LINUX|OFED-internal|DOCA)-\d\S{2,60}:?\s*$", r"$^"),
     _shape("perfquery", r"# Port (?:extended )?counters", r"[A-Za-z0-9]{3,40}:\.{2}"),
     _shape("ethtool -i (interface not named)", r"driver: \S", r"[a-z-]{3,30}:"),
     _shape("ethtool -S (interface not named)", r"NIC statistics:", r"\s+\S.{0,80}: \d"),
@@ -94,6 +104,7 @@ SHAPES: tuple[Shape, ...] = (
     _shape("grep -H . /proc/sys/", r"/proc/sys/\S{3,160}:", r"grep: "),
     _shape("grep -H '' /sys/class/infiniband/*", r"\S{0,80}/sys/class/infiniband/[^\s:]{3,200}:", r"grep: |cat: "),
     _shape("grep -H '' /sys/class/net/", r"\S{0,80}/sys/class/net/[^\s:]{3,200}:", r"grep: |cat: "),
+    _shape("grep -H '' /sys/kernel/debug/mlx5/*/cc_params/*", r"/sys/kernel/debug/mlx5/\S{3,120}:", r"grep: "),
     _shape(
         "grep -H '' /sys/bus/pci/devices/*/*_link_*",
         r"/sys/bus/pci/devices/[^\s:]{3,40}[^\s]{0,20}_link_(?:speed|width):",
@@ -172,7 +183,11 @@ LOG_COMMAND = "log"
 def of_json(value: Any) -> str | None:
     """The command that prints such a JSON value."""
     if isinstance(value, dict):
-        known = (("info", "devlink -j dev info"), ("prio_pfc", "dcb -j pfc show dev (interface not named)"))
+        known = (
+            ("info", "devlink -j dev info"),
+            ("lldp", "lldpcli -f json show neighbors"),
+            ("prio_pfc", "dcb -j pfc show dev (interface not named)"),
+        )
         named = next((command for key, command in known if key in value), None)
         return named or ("dcb -j app show dev (interface not named)" if "dscp_prio" in value else None)
     rows = value if isinstance(value, Sequence) and not isinstance(value, str) else []
@@ -185,6 +200,7 @@ def of_json(value: Any) -> str | None:
 _ROWS: tuple[tuple[frozenset[str], str], ...] = (
     (frozenset({"ifname", "port", "physical_state"}), "rdma -j link show"),
     (frozenset({"ifname", "port"}), "rdma -j statistic show"),
+    (frozenset({"ifname", "node_type"}), "rdma -j dev show"),
     (frozenset({"ifname", "addr_info"}), "ip -j addr show"),
     (frozenset({"ifname", "mtu"}), "ip -j link show"),
     (frozenset({"dst", "dev", "state"}), "ip -j neigh show"),

@@ -2,8 +2,10 @@
 
 from pdchecks.parse import (
     ansible,
+    arp,
     carrier,
     clock_asked,
+    cuda_log,
     dcb,
     deployment,
     deployment_record,
@@ -21,6 +23,7 @@ from pdchecks.parse import (
     kernel_log,
     library_log,
     limits,
+    lldp,
     locale,
     lspci,
     messages,
@@ -37,6 +40,7 @@ from pdchecks.parse import (
     perfquery,
     perftest,
     ping,
+    rdma_dev,
     rdma_link,
     rdma_statistic,
     route_table,
@@ -47,6 +51,7 @@ from pdchecks.parse import (
     sysfs,
     systemd,
     uname,
+    uptime,
 )
 from pdchecks.parse.reader import Reader
 
@@ -56,6 +61,7 @@ READERS: tuple[Reader, ...] = (
     ibdev2netdev.READER,
     ibv_devinfo.READER,
     show_gids.READER,
+    rdma_dev.READER,
     rdma_link.READER,
     rdma_statistic.READER,
     perfquery.READER,
@@ -65,6 +71,7 @@ READERS: tuple[Reader, ...] = (
     ethtool.READER,
     mlnx_qos.READER,
     dcb.READER,
+    lldp.READER,
     devlink.READER,
     flint.READER,
     mlxconfig.READER,
@@ -74,6 +81,7 @@ READERS: tuple[Reader, ...] = (
     ping.READER,
     lspci.READER,
     neighbours.READER,
+    arp.READER,
     sysctl.READER,
     sysctl_files.READER,
     kernel_log.READER,
@@ -81,6 +89,7 @@ READERS: tuple[Reader, ...] = (
     fabric_log.READER,
     library_log.READER,
     engine_log.READER,
+    cuda_log.READER,
     perftest.READER,
     nvidia_smi.READER,
     nvidia_smi_report.READER,
@@ -97,4 +106,5 @@ READERS: tuple[Reader, ...] = (
     host.READER,
     clock_asked.READER,
     uname.READER,
+    uptime.READER,
 )

@@ -8,6 +8,7 @@ from pdchecks.facts.host import AnsibleFailure
 from pdchecks.parse.reader import Reader, looks_like, mentions
 from pdchecks.unknown import Unknown
 
+_NO_HOST = "(host not named)"
 _HOST = re.compile(
     r"^(?:fatal: \[(?P<fatal>[^\]]{1,100})\]|(?P<host>\S{1,100}) \| (?:FAILED|UNREACHABLE)!)", re.MULTILINE
 )
@@ -38,9 +39,15 @@ def parse(block: Block) -> list[Fact] | Unknown:
         ("pkg-backend", _BACKEND),
     ):
         for match in pattern.finditer(block.output):
-            host = next((name for start, name in reversed(hosts) if start <= match.start()), "(host not named)")
+            host = next((name for start, name in reversed(hosts) if start <= match.start()), _NO_HOST)
             facts.append(AnsibleFailure(quote=block.quote(match[0]), kind=kind, host=host, detail=match[0]))
-    return facts
+    # Ansible prints the exception once before it says of which host it is.
+    named = {fact.kind for fact in facts if isinstance(fact, AnsibleFailure) and fact.host != _NO_HOST}
+    return [
+        fact
+        for fact in facts
+        if not (isinstance(fact, AnsibleFailure) and fact.host == _NO_HOST and fact.kind in named)
+    ]
 
 
 def _claims(block: Block) -> bool:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pdchecks.evidence import Block
 from pdchecks.facts.base import Fact
 from pdchecks.facts.log import CarrierLost
-from pdchecks.parse.reader import Reader, looks_like
+from pdchecks.parse.reader import Reader, lines_with, looks_like
 from pdchecks.unknown import Unknown
 
 _LOST = (
@@ -30,7 +30,7 @@ _YEAR = "2024"
 
 def parse(block: Block) -> list[Fact] | Unknown:
     facts: list[Fact] = []
-    for line in block.lines:
+    for line in lines_with(block, _SHAPE):
         text = line[:600]
         match = next((found for pattern in _LOST if (found := pattern.search(text))), None)
         if match:

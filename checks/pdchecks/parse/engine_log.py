@@ -6,7 +6,7 @@ import re
 from pdchecks.evidence import Block, words
 from pdchecks.facts.base import Fact
 from pdchecks.facts.log import HandshakeAccepted, HandshakeRefused, ShapeRefused
-from pdchecks.parse.reader import Reader, looks_like
+from pdchecks.parse.reader import Reader, lines_with, looks_like
 from pdchecks.unknown import Unknown
 
 # pdwire/compat.py, FieldVerdict: `fatal: dtype: prefill float16, decode bfloat16: reason; fix (either side): ...`
@@ -17,6 +17,12 @@ _HASH = re.compile(
     r"compatibility hash mismatch.{0,60}?[Ll]ocal[:=]\s*(?P<local>[0-9a-f]{6,128}).{0,60}?[Rr]emote[:=]\s*(?P<remote>[0-9a-f]{6,128})"
     r"|(?P<bare>compatibility hash mismatch|Failed to decode NixlHandshakePayload|[Hh]andshake failed for request.{0,80})"
 )
+# vllm nixl connector: what stopped one pair of workers; sglang/srt/disaggregation; the reason may stand elsewhere.
+_BROKEN = re.compile(
+    r"NIXL transfer failure: (?P<nixl>handshake_(?:setup_)?failed)"
+    r"|(?P<sglang>Decode handshake failed for request.{0,200}|Could not fetch prefill parallel info.{0,80})"
+)
+_BLOCKS = re.compile(r"Local block size (?P<local>\d{1,6}) is not divisible by remote block size (?P<remote>\d{1,6})")
 _FITS = re.compile(r"[^\s\"]{1,60} -> \S{1,60}: compatible\b.{0,200}|NIXL compatibility check passed.{0,100}")
 _SHAPES = (
     # pdwire/kvshape.py, ShapeFault: `layer 3 kv_heads: expected 8, got 32: cause; change prefill: fix`
@@ -34,23 +40,24 @@ _SHAPES = (
     # vllm nixl connector's assertions
     re.compile(r"Remote (?:P worker )?KV layer cache must be of shape (?P<expected>\[[^\]]{1,120}\])(?P<got>)"),
 )
+# What stands in every line that one of the patterns above finds something in.
+_MARK = re.compile(r"fatal: |ompatib|andshake|xpected|shape |size of tensor")
 # A line about shapes counts only where it speaks of KV, or where the traceback around it does.
 _ABOUT_KV = re.compile(r"\bkv|kv_|KV[ _-]?cache|key_cache|paged|decode|prefill|connector", re.IGNORECASE)
 _LAYER = re.compile(r"\blayers?[ .=_](?P<layer>\d{1,4})\b")
 _ENGINE = re.compile(r"pdctl-|pdserve|vllm|sglang|prefill|decode")
 _SHAPE = re.compile(
-    rf"fatal: \w+: prefill |: compatible\b|compatibility check passed|compatibility hash mismatch|NixlHandshakePayload|{'|'.join(re.sub(r'[?]P<[a-z]+>', '?:', p.pattern) for p in _SHAPES)}"
+    rf"fatal: \w+: prefill |: compatible\b|compatibility check passed|compatibility hash mismatch|NixlHandshakePayload|NIXL transfer failure: |Decode handshake failed|Could not fetch prefill parallel|Local block size |{'|'.join(re.sub(r'[?]P<[a-z]+>', '?:', p.pattern) for p in _SHAPES)}"
 )
 
 
 def parse(block: Block) -> list[Fact] | Unknown:
     facts: list[Fact] = []
     about_kv = _ABOUT_KV.search(block.output) is not None or _ABOUT_KV.search(block.command) is not None
-    for line in block.lines:
-        text = line[:4000]
-        facts += _handshake(block, text)
+    for line in lines_with(block, _MARK):
+        facts += _handshake(block, line)
         if about_kv:
-            facts += _shape(block, text)
+            facts += _shape(block, line)
     return facts
 
 
@@ -78,6 +85,19 @@ def _handshake(block: Block, line: str) -> list[Fact]:
                 words=refused[0][:200],
             )
         ]
+    if blocks := _BLOCKS.search(line):
+        return [
+            HandshakeRefused(
+                quote=block.quote(line.strip()),
+                field="block size",
+                prefill=blocks["remote"],
+                decode=blocks["local"],
+                words=blocks[0],
+            )
+        ]
+    if broken := _BROKEN.search(line):
+        said = broken["nixl"] or broken["sglang"]
+        return [HandshakeRefused(quote=block.quote(line.strip()), field="", prefill="", decode="", words=said)]
     if fits := _FITS.search(line):
         return [HandshakeAccepted(quote=block.quote(fits[0]), words=fits[0])]
     return []

@@ -1,11 +1,11 @@
-"""ethtool: -i (driver), -S (counters), -a (pause), -k (offloads), and plain (link). One tool, one file."""
+"""ethtool: -i (driver), -S (counters), -a (pause), -g (rings), -k (offloads), and plain (link). One tool, one file."""
 
 import re
 from collections.abc import Callable
 
 from pdchecks.evidence import Block, words
 from pdchecks.facts.base import Fact
-from pdchecks.facts.net import LinkSpeed, NicCounters, NicDriver, Offload, PauseFrames
+from pdchecks.facts.net import LinkSpeed, NicCounters, NicDriver, Offload, PauseFrames, Ring
 from pdchecks.parse.reader import Reader, given, looks_like
 from pdchecks.unknown import Unknown
 
@@ -16,6 +16,10 @@ _OPTIONS = {
     "--statistics": "counters",
     "-a": "pause",
     "--show-pause": "pause",
+    "-g": "rings",
+    "--show-ring": "rings",
+    "-m": "module",
+    "--module-info": "module",
     "-k": "features",
     "--show-features": "features",
     "--show-offload": "features",
@@ -29,6 +33,7 @@ _SHAPES = {
     "driver": re.compile(r"^driver: .*\n(?:.*\n){0,3}?firmware-version:", re.MULTILINE),
     "counters": re.compile(r"^NIC statistics:", re.MULTILINE),
     "pause": re.compile(r"^Pause parameters for (\S+):", re.MULTILINE),
+    "rings": re.compile(r"^Ring parameters for (\S+):", re.MULTILINE),
     "features": re.compile(r"^Features for (\S+):", re.MULTILINE),
 }
 _UNNAMED = "(interface not named)"
@@ -102,6 +107,30 @@ def _pause(block: Block, netdev: str) -> list[Fact]:
     return [PauseFrames(quote=quote, netdev=netdev, receive=receive == "on", send=send == "on")]
 
 
+def _rings(block: Block, netdev: str) -> list[Fact]:
+    """The largest sizes stand first, those in use behind them."""
+    seen: dict[str, list[int]] = {}
+    for line in block.lines:
+        if match := re.fullmatch(r"(?P<way>RX|TX):\s+(?P<size>\d{1,7})\s*", line):
+            seen.setdefault(match["way"], []).append(int(match["size"]))
+    return [
+        Ring(
+            quote=block.quote(f"{way}: {sizes[1]} of at most {sizes[0]}"),
+            netdev=netdev,
+            way=way.lower(),
+            size=sizes[1],
+            largest=sizes[0],
+        )
+        for way, sizes in seen.items()
+        if len(sizes) == 2
+    ]
+
+
+def _module(block: Block, netdev: str) -> list[Fact]:
+    """Vendor and light of a module are for people; nothing is judged by them."""
+    return []
+
+
 def _features(block: Block, netdev: str) -> list[Fact]:
     facts: list[Fact] = []
     for line in block.lines:
@@ -139,6 +168,8 @@ _PARSERS: dict[str, Callable[[Block, str], list[Fact]]] = {
     "driver": _driver,
     "counters": _counters,
     "pause": _pause,
+    "rings": _rings,
+    "module": _module,
     "features": _features,
     "link": _link,
 }

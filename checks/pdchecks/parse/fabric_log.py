@@ -47,7 +47,7 @@ _COMPLETIONS = (
 )
 # What UCX prints of a failed work request (src/uct/ib/mlx5/ib_mlx5_log.c): the hardware's syndrome.
 _SYNDROME = re.compile(
-    r"\bon (?P<device>[\w.-]{1,40}):\d{1,3}/\w{2,10} \(synd 0x(?P<synd>[0-9a-f]{1,2}) vend 0x(?P<vendor>[0-9a-f]{1,3})"
+    r"(?:\bon (?P<device>[\w.-]{1,40}):\d{1,3}/\w{2,10} )?\(synd 0x(?P<synd>[0-9a-f]{1,2}) vend 0x(?P<vendor>[0-9a-f]{1,3})"
 )
 _SYNDROMES = {0x01: 1, 0x02: 2, 0x04: 4, 0x06: 6, 0x10: 7, 0x11: 8, 0x12: 9, 0x13: 10, 0x14: 11, 0x15: 12, 0x16: 13}
 # The words of ibv_wc_status_str(), and how programs shorten them; rdma-core libibverbs/verbs.h, enum ibv_wc_status.

@@ -40,7 +40,7 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"Uncorrect(?:ed|able) \((?:Non-)?Fatal\)|Correct(?:ed|able)), type=[A-Za-z ]{3,30}"
         ),
     ),
-    # net/sched/sch_generic.c, dev_watchdog, the wordings before and after 6.4
+    # net/sched/sch_generic.c, dev_watchdog: the wordings before 6.4, in 6.4, and since (netdev_crit: driver, bus, device)
     (
         "transmit-timeout",
         re.compile(
@@ -52,6 +52,13 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
         "transmit-timeout",
         re.compile(
             r"(?P<device>[\w.-]{1,15}) \((?P<driver>[\w-]{1,24})\): NETDEV WATCHDOG: (?:CPU: \d{1,5}: )?"
+            r"(?P<detail>transmit queue \d{1,4} timed out.{0,20})"
+        ),
+    ),
+    (
+        "transmit-timeout",
+        re.compile(
+            r"(?P<driver>[\w-]{1,24}) [\w:.@-]{3,40} (?P<device>[\w.-]{1,15}): NETDEV WATCHDOG: (?:CPU: \d{1,5}: )?"
             r"(?P<detail>transmit queue \d{1,4} timed out.{0,20})"
         ),
     ),

@@ -135,9 +135,14 @@ _NEEDED = (
 
 # drivers/pci/pci.c, __pcie_print_link_status
 _BANDWIDTH = re.compile(
-    r"(?P<address>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]): (?P<available>\d{1,4}\.\d{1,3}) Gb/s available PCIe bandwidth, "
+    r"(?P<driver>[\w-]{2,24}) (?P<address>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]): (?P<available>\d{1,4}\.\d{1,3}) Gb/s available PCIe bandwidth, "
     r"limited by (?P<speed>[\d.]{1,5}) GT/s PCIe x(?P<width>\d{1,2}) link at (?P<at>[0-9a-f:.]{7,14}) "
     r"\(capable of (?P<capable>\d{1,4}\.\d{1,3}) Gb/s"
+)
+# NVIDIA's kernel module at start-up, in three lines.
+_LOST = re.compile(
+    r"NVRM: The NVIDIA GPU (?P<device>[0-9a-fA-F:.]{7,16})[^\n]{0,60}\n"
+    r"(?:[^\n]{0,200}\n){0,2}?[^\n]{0,120}NVRM: (?P<detail>fallen off the bus[^\n]{0,60})"
 )
 _BOOT_SECONDS = re.compile(r"\[\s{0,8}(?P<seconds>\d{1,9}\.\d{1,9})\]")
 _REFUSED = re.compile(
@@ -165,6 +170,8 @@ def parse(block: Block) -> list[Fact] | Unknown:
             if match := pattern.search(text):
                 facts.append(_event(block, kind, text, match))
                 break
+    if "fallen off the bus and" in block.output:
+        facts += [_event(block, "gpu-lost", match[0], match) for match in _LOST.finditer(block.output)]
     # A grep behind it exits 1 for no match; so does dmesg where the kernel or sudo refuses, and then says so.
     if not facts and (block.rc not in (0, None, 1) or looks_like(block, _REFUSED)):
         return Unknown(f"the kernel log was not read: {block.output.strip()[:200]}")
@@ -175,6 +182,7 @@ def _bandwidth(block: Block, line: str, match: re.Match[str]) -> PciBandwidth:
     return PciBandwidth(
         quote=block.quote(line.strip()),
         address=match["address"],
+        driver=match["driver"],
         available_gbps=float(match["available"]),
         capable_gbps=float(match["capable"]),
         at=f"{match['at']} ({match['speed']} GT/s x{match['width']})",

@@ -1,11 +1,12 @@
 """What communication libraries say that they chose: devices or sockets, GPU Direct or not, variables they obeyed."""
 
 import re
+from ipaddress import IPv6Address
 
 from pdchecks.evidence import Block
 from pdchecks.facts.base import Fact
 from pdchecks.facts.host import Environment
-from pdchecks.facts.log import DevicesInUse, GpuDirect
+from pdchecks.facts.log import DevicesInUse, GidInUse, GidUnreadable, GpuDirect
 from pdchecks.parse.reader import Reader
 from pdchecks.unknown import Unknown
 
@@ -21,7 +22,15 @@ _GDR = re.compile(
     r"(?:HCA \d{1,3} '(?P<device>[^':]{1,40})|GPU \S{1,20} / HCA (?P<hca>\d{1,3})(?P<why> \(distance [^)]{1,20}\))?)"
 )
 _SET = re.compile(r"\b(?P<name>(?:NCCL|UCX|MC|NVSHMEM)_[A-Z0-9_]{2,40}) set by environment to (?P<value>[^\s.]{1,60})")
-_SHAPE = re.compile(r"NET/(?:IB|Socket)|Using network Socket|GPU Direct RDMA|set by environment to")
+# mooncake-transfer-engine/src/transport/rdma_transport/rdma_context.cpp; a LID that is not 0 is InfiniBand's.
+_GID = re.compile(
+    r"RDMA device: (?P<device>[\w.-]{1,40}), LID: 0, GID: \(GID_Index (?P<index>\d{1,4})\) (?P<gid>(?:[0-9a-f]{2}:){15}[0-9a-f]{2})"
+)
+# nccl src/transport/net_ib.cc and what was made of it (RCCL, UCCL).
+_UNREADABLE = re.compile(r"read failed in ncclIbRoceGetVersionNum: (?P<words>[A-Z][a-z ]{3,40})")
+_SHAPE = re.compile(
+    r"NET/(?:IB|Socket)|Using network Socket|GPU Direct RDMA|set by environment to|RDMA device: \S{1,40}, LID: "
+)
 
 
 def parse(block: Block) -> list[Fact] | Unknown:
@@ -36,6 +45,13 @@ def _line(block: Block, line: str) -> list[Fact]:
     if socket := _SOCKET.search(line):
         names = tuple(match["device"] for match in _USED_SOCKET.finditer(socket["list"] or ""))
         facts.append(DevicesInUse(quote=quote, devices=names, layer="Socket", bootstrap=""))
+    if gid := _GID.search(line):
+        address = IPv6Address(int(gid["gid"].replace(":", ""), 16))
+        facts.append(
+            GidInUse(quote=quote, program="Mooncake", device=gid["device"], index=int(gid["index"]), address=address)
+        )
+    if unreadable := _UNREADABLE.search(line):
+        facts.append(GidUnreadable(quote=quote, words=unreadable[0]))
     if _NONE.search(line):
         facts.append(DevicesInUse(quote=quote, devices=(), layer="IB", bootstrap=""))
     if using := _USING.search(line):
@@ -43,7 +59,8 @@ def _line(block: Block, line: str) -> list[Fact]:
         layer = next((match["layer"] for match in used if match["layer"]), "")
         devices = tuple(match["device"] for match in used)
         facts.append(DevicesInUse(quote=quote, devices=devices, layer=layer, bootstrap=using["oob"] or ""))
-    if gdr := _GDR.search(line):
+    # Of sockets the library says it too: there is no NIC that could register GPU memory.
+    if (gdr := _GDR.search(line)) and "NET/Socket" not in line:
         device = gdr["device"] or f"HCA {gdr['hca']}"
         why = (gdr["why"] or "").strip(" ()")
         facts.append(GpuDirect(quote=quote, device=device, enabled=gdr["state"] == "Enabled", why=why))

@@ -17,6 +17,7 @@ _PROC = re.compile(
     r"Max (?P<what>locked memory|open files)\s+(?P<soft>unlimited|\d{1,20})\s+(?P<hard>unlimited|\d{1,20})\b.*"
 )
 _SYSTEMD = re.compile(r"(?P<name>(?:Default)?Limit(?:MEMLOCK|NOFILE))(?P<soft>Soft)?=(?P<value>infinity|\d{1,20})")
+_ID = re.compile(r"^Id=(?P<name>[\w@:.\\-]{1,120})$", re.MULTILINE)
 # `ulimit -l` or `-n` alone prints nothing but the value.
 _ALONE = re.compile(r"\bulimit (?:-[SH] ?)?-?[SH]?(?P<flag>[ln])\b")
 _PRLIMIT = re.compile(
@@ -33,7 +34,7 @@ _HUGE_REFUSED = re.compile(
     re.IGNORECASE,
 )
 _SHAPE = re.compile(
-    r"\(current: \d+ kbytes\)|RLIMIT_MEMLOCK is|^MEMLOCK\s|max locked memory|^Limit\s+Soft Limit|^(?:Default)?LimitMEMLOCK(?:Soft)?=|locked memory",
+    r"\(current: \d+ kbytes\)|RLIMIT_MEMLOCK is|^MEMLOCK\s|max locked memory|^Limit\s+Soft Limit|^(?:Default)?Limit(?:MEMLOCK|NOFILE)(?:Soft)?=|locked memory",
     re.MULTILINE,
 )
 # systemd prints an unset limit as the largest 64-bit number.
@@ -75,17 +76,21 @@ def _in_shell_units(block: Block, line: str, locked: bool, whose: str, count: in
 
 
 def _systemd(block: Block) -> list[Fact]:
-    found: dict[str, dict[str, tuple[int | None, str]]] = {}
-    for line in block.lines:
-        if match := _SYSTEMD.fullmatch(line.strip()):
-            side = "soft" if match["soft"] else "hard"
-            found.setdefault(match["name"], {})[side] = (_count(match["value"]), line)
+    """One paragraph a unit, which `Id=` names; the manager's defaults and a single unit have no `Id=`."""
     facts: list[Fact] = []
-    for name, sides in found.items():
-        hard, line = sides.get("hard") or sides["soft"]
-        soft, _ = sides.get("soft") or (hard, line)
-        whose = "systemd services" if name.startswith("Default") else f"unit {_unit(block)}"
-        facts.append(_limit(block, line, "memlock" if "MEMLOCK" in name else "nofile", whose, soft, hard))
+    for paragraph in block.output.split("\n\n"):
+        found: dict[str, dict[str, tuple[int | None, str]]] = {}
+        named = _ID.search(paragraph)
+        for line in paragraph.split("\n"):
+            if match := _SYSTEMD.fullmatch(line.strip()):
+                side = "soft" if match["soft"] else "hard"
+                found.setdefault(match["name"], {})[side] = (_count(match["value"]), line)
+        for name, sides in found.items():
+            hard, line = sides.get("hard") or sides["soft"]
+            soft, _ = sides.get("soft") or (hard, line)
+            unit = named["name"] if named else _unit(block)
+            whose = "systemd services" if name.startswith("Default") else f"unit {unit}"
+            facts.append(_limit(block, line, "memlock" if "MEMLOCK" in name else "nofile", whose, soft, hard))
     return facts
 
 

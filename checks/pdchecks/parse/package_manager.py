@@ -90,9 +90,17 @@ def _bytes(block: Block, path: str) -> list[Fact]:
             where, at, text = match.groupdict().get("path") or path, int(match["line"]), match["text"]
         if found := _first_byte(text, visible):
             column, byte = found
-            comment = text.lstrip().startswith(("#", ";"))
-            quote = block.quote(line.strip())
-            facts.append(NonAsciiByte(quote=quote, path=where, line=at, column=column, byte=byte, comment=comment))
+            facts.append(
+                NonAsciiByte(
+                    quote=block.quote(line.strip()),
+                    path=where,
+                    line=at,
+                    column=column,
+                    byte=byte,
+                    comment=text.lstrip().startswith(("#", ";")),
+                    character="" if visible else _first_character(text),
+                )
+            )
     # grep exits 1 for no match, 2 for a file that it could not open.
     looked = _ASKS_NON_ASCII.search(block.command) is not None if searched else block.output.strip() != ""
     if not facts and looked and block.rc in ((0, 1) if searched else (0, None)):
@@ -111,6 +119,12 @@ def _first_byte(text: str, visible: bool) -> tuple[int, int] | None:
     # cat -v: M-x is x + 128, M-^X is X - 64 + 128.
     byte = ord(match[0][-1]) + 128 - (64 if "^" in match[0] else 0)
     return match.start() + 1, byte & 0xFF
+
+
+def _first_character(text: str) -> str:
+    """The first character outside ASCII; empty where the bytes are no UTF-8."""
+    found = next((character for character in text if character > "\x7f"), "")
+    return "" if "\ud800" <= found <= "\udfff" or found == "\ufffd" else found
 
 
 def _wrapper(block: Block) -> list[Fact]:

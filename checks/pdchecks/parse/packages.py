@@ -1,4 +1,4 @@
-"""Installed packages: dpkg-query -W (name, blank or tab, version), rpm -qa (name-version-release.arch), dpkg -l."""
+"""Installed packages: dpkg-query -W (name, blank or tab, version), rpm -qa (name-version-release.arch), dpkg -l; ofed_info -s."""
 
 import re
 
@@ -12,11 +12,13 @@ _QUERY = re.compile(r"(?P<name>[a-z0-9][a-z0-9+.-]{1,100})(?::\w{1,10})?[ \t]+(?
 _LIST = re.compile(r"ii\s+(?P<name>[a-z0-9][a-z0-9+.-]{1,100})(?::\w{1,10})?\s+(?P<version>\S{1,100})\s.*")
 # The version begins at the last but one dash; an epoch and the architecture stay with it.
 _RPM = re.compile(r"(?P<name>[A-Za-z0-9][\w+.-]{0,100})-(?P<version>[^\s-]{1,60}-[^\s-]{1,60})")
+# MLNX_OFED_LINUX-23.10-2.1.3.1:
+_OFED = re.compile(r"(?P<name>MLNX_OFED_LINUX|OFED-internal|DOCA[A-Z_-]{0,20})-(?P<version>\d[\w.-]{2,60}):?")
 
 
 def parse(block: Block) -> list[Fact] | Unknown:
     parts = words(block.command)
-    shapes = (_RPM,) if "rpm" in parts else (_QUERY, _LIST)
+    shapes = (_OFED,) if "ofed_info" in parts else (_RPM,) if "rpm" in parts else (_QUERY, _LIST)
     facts: list[Fact] = []
     for line in block.lines:
         match = next((found for shape in shapes if (found := shape.fullmatch(line.strip()))), None)
@@ -29,7 +31,12 @@ def parse(block: Block) -> list[Fact] | Unknown:
 
 def _claims(block: Block) -> bool:
     parts = words(block.command)
-    return "dpkg-query" in parts or ("dpkg" in parts and "-l" in parts) or ("rpm" in parts and "-qa" in parts)
+    return (
+        "ofed_info" in parts
+        or "dpkg-query" in parts
+        or ("dpkg" in parts and "-l" in parts)
+        or ("rpm" in parts and "-qa" in parts)
+    )
 
 
 READER = Reader("packages", _claims, parse)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from pdchecks.evidence import Block, words
+from pdchecks.evidence import LONGEST_LINE, Block, words
 from pdchecks.facts.base import Fact
 from pdchecks.unknown import Unknown
 
@@ -39,6 +39,17 @@ def looks_like(block: Block, shape: re.Pattern[str]) -> bool:
 def mentions(block: Block, *parts: str) -> bool:
     """Whether one of the parts stands in the output: a hundredth of what a pattern costs where it does not."""
     return any(part in block.output for part in parts)
+
+
+def lines_with(block: Block, mark: re.Pattern[str]) -> Iterator[str]:
+    """The lines in which `mark` stands, cut as `Block.lines` are, for the price of one search of the whole output: a log
+    is long, and hardly a line of it is wanted. `mark` matches within one line."""
+    text, at = block.output, 0
+    while match := mark.search(text, at):
+        start = text.rfind("\n", at, match.start()) + 1 or at
+        end = text.find("\n", match.end())
+        at = len(text) if end < 0 else end
+        yield text[start : min(at, start + LONGEST_LINE)]
 
 
 def files(block: Block) -> Iterator[str]:

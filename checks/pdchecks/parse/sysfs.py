@@ -29,7 +29,12 @@ _Files = dict[str, str]
 def parse(block: Block) -> list[Fact] | Unknown:
     if block.command.rstrip().endswith(_ROOT):
         names = [line for line in block.lines if line.strip() and " " not in line.strip()]
-        return [] if names and block.rc in (0, None) else [NoRdmaDevice(quote=block.quote(block.output or "(empty)"))]
+        if names and block.rc in (0, None):
+            return []
+        # What was refused, or not there to be seen, is not known to be absent.
+        if block.output.strip() and "No such file or directory" not in block.output:
+            return Unknown(f"ls could not look: {block.output.strip()[:200]}")
+        return [NoRdmaDevice(quote=block.quote(block.output or "(empty)"))]
     devices: dict[str, _Files] = {}
     for line in files(block):
         if (match := _FILE.match(line)) and not _ERROR.match(line):

@@ -38,7 +38,6 @@ def _shown(block: Block) -> list[Fact]:
         if not name or "LoadState" not in fields:
             continue
         active, load = fields.get("ActiveState", ""), fields["LoadState"]
-        restarts = fields.get("NRestarts", "")
         facts.append(
             Unit(
                 quote=block.quote(f"Id={name} LoadState={load} ActiveState={active} Result={fields.get('Result', '')}"),
@@ -49,10 +48,15 @@ def _shown(block: Block) -> list[Fact]:
                 stale=fields.get("NeedDaemonReload") == "yes",
                 sub=fields.get("SubState", ""),
                 result=fields.get("Result", ""),
-                restarts=int(restarts) if restarts.isdecimal() else 0,
+                restarts=_count(fields.get("NRestarts", "")),
+                pid=_count(fields.get("MainPID", "")),
             )
         )
     return facts
+
+
+def _count(text: str) -> int:
+    return int(text) if text.isdecimal() and len(text) <= 18 else 0
 
 
 def _status(block: Block) -> list[Fact]:

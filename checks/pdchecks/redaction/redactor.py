@@ -18,8 +18,13 @@ _TOKEN = re.compile(
     rf"|(?P<guid>(?:(?<![\w:])|{_AFTER_FILE})(?:0x[0-9A-Fa-f]{{16}}|[0-9A-Fa-f]{{4}}(?::[0-9A-Fa-f]{{4}}){{3}})(?![\w:]))"
     rf"|(?P<ipv6>(?:(?<![\w:.])|{_AFTER_FILE})"
     r"(?:[0-9A-Fa-f]{0,4}:){2,7}(?:(?:\d{1,3}\.){3}\d{1,3}|[0-9A-Fa-f]{0,4})(?![\w:.]|\.\d)(?:/(?P<length6>\d{1,3}))?)"
+    # Without joints: interfaces named by their MAC, flint and mlxconfig, disks, a card's own data in lspci.
+    r"|(?P<bare>(?<![A-Za-z0-9])enx[0-9a-f]{12}(?![0-9A-Za-z])"
+    r"|(?<=\bMAC)(?:s?:)?\s{1,40}(?:Base )?[0-9A-Fa-f]{12}\b|(?<=\bGUID)(?:s?:)?\s{1,40}(?:Base )?(?:0x)?[0-9A-Fa-f]{16}\b"
+    r"|\b(?:naa|eui|wwn)\.(?:0x)?[0-9a-f]{16}(?:[0-9a-f]{16})?\b|(?<=Vendor specific: )[0-9a-f]{32}\b)"
     r"|(?P<ipv4>(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w]|\.\d)(?:/(?P<length4>\d{1,2})(?!\d))?)"
 )
+_BARE = re.compile(r"(?<![0-9A-Fa-f])(?:[0-9A-Fa-f]{32}|[0-9A-Fa-f]{16}|[0-9A-Fa-f]{12})(?![0-9A-Fa-f])")
 _OPEN_MACS = re.compile(r"(?:ff[:-]){5}ff|(?:00[:-]){5}00|33[:-]33[:-].*|01[:-]00[:-]5e[:-].*", re.IGNORECASE)
 
 
@@ -70,9 +75,9 @@ class Redactor:
     def _secret(self, match: re.Match[str]) -> str:
         """A secret that could be a common word: replaced where it stands, and nowhere else."""
         word = match["word"]
-        if is_no_secret(word):
-            return match[0]
         begin, end = match.start("word") - match.start(), match.end("word") - match.start()
+        if is_no_secret(word, match[0][:begin]):
+            return match[0]
         return f"{match[0][:begin]}{Kind.SECRET}-{self._numbers.letters(word, _HEX)[:6]}{match[0][end:]}"
 
     def node(self, name: str) -> str:
@@ -93,6 +98,8 @@ class Redactor:
                 return text
             joint = match["joint"]
             return _joined(self._numbers.identifier(int(text.replace(joint, ""), 16)), 12, 2, joint, text)
+        if match["bare"]:
+            return _BARE.sub(self._bare, text)
         if match["guid"]:
             value = int(text.removeprefix("0x").replace(":", ""), 16)
             # A subnet's prefix, and a number that is no identifier: there is no maker's code in it.
@@ -101,6 +108,13 @@ class Redactor:
             mapped = self._numbers.identifier(value)
             return f"0x{mapped:016x}" if text.startswith("0x") else _joined(mapped, 16, 4, ":", text)
         return self._ipv6(match) if match["ipv6"] else self._ipv4(match)
+
+    def _bare(self, match: re.Match[str]) -> str:
+        """Of a number as long as two, the second half is the card's; in the first is a number of the maker's."""
+        text = match[0]
+        head, tail = (text[:20], text[20:]) if len(text) == 32 else ("", text)
+        mapped = self._numbers.identifier(int(tail, 16))
+        return self._numbers.letters(head, _HEX) + _joined(mapped, len(tail), len(tail), "", tail)
 
     def _ipv4(self, match: re.Match[str]) -> str:
         address, slash, length = match["ipv4"].partition("/")

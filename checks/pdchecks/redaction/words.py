@@ -42,6 +42,8 @@ HOSTS = tuple(
         rf"^\[\d{{1,12}}\.\d{{1,9}}\] \[{_NAME}:\d{{1,8}}",
         rf"^(?:\d{{1,3}}\.){{3}}\d{{1,3}}[ \t]{{1,40}}{_NAME}$",
         rf"(?:ssh|from|to) [\w.-]{{1,64}}@{_NAME} port \d",
+        # A word without a digit or a dot may be a setting.
+        rf"(?:\bMASTER_ADDR|_HOST|\bhostname)=[\"']?(?=[^\s\"']{{0,253}}[\d.]){_NAME}(?=[\s\"':]|$)",
     )
 )
 _DOMAINS = re.compile(
@@ -65,23 +67,40 @@ _NOBODY = frozenset(
     """.split()  # noqa: SIM905
 )
 _SERIALS = re.compile(
-    r"\b(?:serial(?:[ _-]?(?:number|no|num))?|s/n|sn)\b\"?\]?[ \t]{0,20}[:= ][ \t]{0,20}\"?"
+    r"\b(?:serial(?:[ _-]?(?:number|no|num))?|s/n|sn|(?:service|asset)[ _-]?tag)\b\"?\]?[ \t]{0,40}[:= ][ \t]{0,40}\"?"
     r"(?P<word>(?=[A-Za-z_-]{0,63}\d)[A-Za-z0-9][\w-]{5,63})",
     re.IGNORECASE,
 )
 SECRETS = (
     re.compile(
-        r"(?:\b|_)(?:token|secret|passwd|password|passphrase|api[_-]?key|access[_-]?key(?:[_-]?id)?|secret[_-]?key|private[_-]?key|"
-        r"auth[_-]?key|credentials?|become[_-]?pass)\"?'?[ \t]{0,4}[=:][ \t]{0,4}[\"']?(?P<word>[^\s\"',;&]{4,512})",
+        r"(?:passwd|password|passphrase|(?:\b|_)(?:token|secret|psk|api[_-]?key|access[_-]?key(?:[_-]?id)?|secret[_-]?key|"
+        r"private[_-]?key|auth[_-]?key|credentials?|become[_-]?pass))\"?'?[ \t]{0,4}[=:][ \t]{0,4}[\"'\[(]{0,3}"
+        r"(?P<word>[^\s\"',;&]{4,512})",
         re.IGNORECASE,
     ),
-    re.compile(r"--?(?:token|secret|pass|password|passphrase|api-key)[ \t]{1,4}(?P<word>[^\s\"'-][^\s\"']{3,511})"),
+    # `PWD=` alone is a folder, and `..._KEY=` may name a file.
+    re.compile(
+        r"(?:(?:\b|_)(?:pass|pw)|[_.-](?:pwd|auth)|(?:Account|SharedAccess)Key)=[\"']?(?P<word>[^\s\"',;&]{4,512})",
+        re.IGNORECASE,
+    ),
+    re.compile(r"(?<=[A-Z0-9])_KEY=[\"']?(?P<word>(?!/)[^\s\"',;&]{4,512})"),
+    re.compile(
+        r"--?(?:\w{1,20}-){0,3}(?:token|secret|pass|password|passphrase|api-key|secret-key|access-key)[ \t]{1,4}"
+        r"(?P<word>[^\s\"'-][^\s\"']{3,511})"
+    ),
+    # sshpass, ipmitool, mysql and curl take them as one letter's argument.
+    re.compile(r"\bsshpass[ \t]{1,4}-p[ \t]{0,4}(?P<word>[^\s\"']{1,256})"),
+    re.compile(r"\bipmitool\b[^\n]{0,200}?[ \t]-P[ \t]{0,4}(?P<word>[^\s\"']{1,256})"),
+    re.compile(r"\bmysql\w{0,10}\b[^\n]{0,200}?[ \t]-p(?P<word>[^\s\"']{1,256})"),
+    re.compile(r"\bcurl\b[^\n]{0,400}?[ \t](?:-u|--user)[ \t=]{0,4}[\"']?[^\s:\"']{1,64}:(?P<word>[^\s\"']{1,256})"),
+    re.compile(r"\bhooks\.slack\.com/services/(?P<word>[\w/-]{8,128})"),
     re.compile(r"\b(?:password|passwd)[ \t]{1,4}(?P<word>(?=[^\s\"']{0,60}\d)[^\s\"']{4,512})"),
     re.compile(r"\b(?:Bearer|Basic)\s{1,4}(?P<word>[A-Za-z0-9+/=._~-]{8,2048})"),
     re.compile(r"\b(?P<word>(?:hf_|sk-|ghp_|gho_|github_pat_|glpat-|nvapi-|xox[bp]-|AKIA|ASIA)[A-Za-z0-9_-]{12,255})"),
     re.compile(r"\b(?P<word>eyJ[A-Za-z0-9_-]{10,2048}\.[A-Za-z0-9_-]{4,4096}\.[A-Za-z0-9_-]{4,1024})"),
     re.compile(r"\b(?:ssh-(?:rsa|ed25519|dss)|ecdsa-sha2-\S{1,20}) (?P<word>AAAA[A-Za-z0-9+/=]{20,4096})"),
     re.compile(r"://[^\s:/@]{1,64}:(?P<word>[^\s/@]{1,256})@"),
+    re.compile(r"://(?P<word>[^\s:/@]{4,256})@"),
 )
 _NO_SECRETS = frozenset(
     [
@@ -104,6 +123,7 @@ _NO_SECRETS = frozenset(
         "expired",
     ]
 )
+_PASSWORD = re.compile(r"pass|pw|://[^/]{1,64}:$", re.IGNORECASE)
 # Also one that was cut off before its end.
 PRIVATE_KEY = re.compile(
     r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?:(?:\s|\\n){0,8}[A-Za-z0-9+/=]{1,200})*(?:(?:\s|\\n){0,8}-----END [A-Z ]{0,40}-----)?"
@@ -117,11 +137,11 @@ def is_common(name: str) -> bool:
     return name.lower() in COMMON or not telling or name.isdecimal()
 
 
-def is_no_secret(word: str) -> bool:
-    """What stands in a secret's place and is none."""
+def is_no_secret(word: str, before: str = "") -> bool:
+    """What stands in a secret's place and is none. before: what names it; a number may be a password, and is no token."""
     return (
         word.lower().rstrip(".)]}:") in _NO_SECRETS
-        or word.isdecimal()
+        or (word.isdecimal() and not _PASSWORD.search(before))
         or word.startswith((f"{Kind.SECRET}-", "$", "<", "*"))
     )
 

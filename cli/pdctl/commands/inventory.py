@@ -1,4 +1,4 @@
-"""`pdctl inventory show`: what Ansible, and so every command of pdctl, reads from an inventory."""
+"""`pdctl inventory`: what Ansible, and so every command of pdctl, reads from an inventory, and what is wrong with it."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,9 @@ import typer
 
 from pdctl.render.formats import Format
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look at an inventory.")
+app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Look at an inventory, and find its nodes' GPUs and NICs."
+)
 
 
 @app.callback()
@@ -42,6 +44,59 @@ def show(
     typer.echo("\n".join(columns(rows)))
 
 
+@app.command("validate")
+def validate(
+    inventory: Path = typer.Argument(..., metavar="INVENTORY", help="INI or YAML inventory, or a folder of them."),
+    limit: str | None = typer.Option(None, "--limit", "-l", help="Only hosts that this Ansible pattern selects."),
+    extra_vars: list[str] = typer.Option([], "-e", "--extra-vars", help="key=value, JSON, or @file."),
+    live: bool = typer.Option(False, "--live", help="Also look at the nodes over SSH; nothing is touched."),
+    forks: int | None = typer.Option(None, "--forks", "-f", min=1, help="Hosts at once; default from the cores."),
+    timeout: int = typer.Option(15, "--timeout", "-T", min=1, help="Seconds for one SSH connection attempt."),
+    become: bool = typer.Option(False, "--become", "-b", help="Become root on the nodes with sudo."),
+    ask_become_pass: bool = typer.Option(False, "--ask-become-pass", "-K", help="Ask for the sudo password."),
+    output: Format = typer.Option(Format.TABLE, "-o", "--output", help="Format of stdout."),
+) -> None:
+    """Say what is wrong with an inventory, and with --live with its nodes, before anything is touched.
+
+    It judges as `provision` does. Exit codes: 0 nothing, 1 nodes that are not fit, 2 the inventory is wrong, 3 nodes not reached.
+    """
+    import json
+
+    from pdctl.commands.provision import become_password
+    from pdctl.exit_codes import ExitCode
+    from pdctl.inventory import read_inventory
+    from pdctl.inventory_judgement import judge, without_gpu_kind
+    from pdctl.provisioning.fitness import exit_code, fitness
+    from pdctl.provisioning.options import Options, default_forks
+    from pdctl.provisioning.runner import extra_variables
+    from pdctl.render.inventory import document, lines
+
+    password = become_password() if ask_become_pass else None
+    loaded = read_inventory(inventory, limit=limit, variables=extra_variables(tuple(extra_vars)))
+    judgement = judge(loaded)
+    judgement = judgement._replace(warnings=(*judgement.warnings, *without_gpu_kind(loaded)))
+    looks = None
+    code = ExitCode.USAGE if judgement.faults else ExitCode.DONE
+    if live and not judgement.faults:
+        options = Options(
+            inventory=inventory,
+            playbook=Path(),
+            limit=limit,
+            extra_vars=tuple(extra_vars),
+            forks=forks or default_forks(),
+            connect_timeout_s=timeout,
+            become=become or ask_become_pass,
+            become_password=password,
+        )
+        looks, interrupted = fitness(loaded, options)
+        code = exit_code(looks, interrupted=interrupted)
+    if output is Format.JSON:
+        typer.echo(json.dumps(document(loaded, judgement, looks, code), ensure_ascii=False, indent=2))
+    else:
+        typer.echo("\n".join(lines(loaded, judgement, looks)))
+    raise typer.Exit(code)
+
+
 def _row(host: Any) -> dict[str, Any]:
     """Not all variables: some are secrets."""
     return {
@@ -52,5 +107,5 @@ def _row(host: Any) -> dict[str, Any]:
         "connection": host.connection,
         "groups": list(host.groups),
         "gpu_kind": host.variables.get("gpu_kind"),
-        "simulated": bool(host.variables.get("simulated", False)),
+        "simulated": host.simulated,
     }

@@ -9,8 +9,9 @@ def logs(
     lines: int = typer.Option(20, "-n", "--lines", min=0, max=1_000_000, help="Last lines of each log."),
     name: str = typer.Option("local", help="Name of the deployment."),
 ) -> None:
-    """The last lines of one log, or of all, each line with its role. They stay after `down`."""
+    """The last lines of one log, or of all by time, each line with its role. They stay after `down`."""
     from pdctl.deploy.local import LOG_NAMES, LocalSupervisor
+    from pdctl.deploy.logs import by_time
     from pdctl.deploy.spec import checked_name
     from pdctl.errors import PdError, UsageError
     from pdctl.exit_codes import ExitCode
@@ -39,9 +40,8 @@ def logs(
 
     # The tail ends where following begins: no line is lost between the two, and none comes twice.
     ends = local.log_ends(names)
-    for each in names:
-        for line in local.tail(each, lines, ends[each]):
-            show(each, line)
+    for each, line in by_time({each: local.tail(each, lines, ends[each]) for each in names}):
+        show(each, line)
     if follow:
         for each, line in local.follow(ends):
             show(each, line)

@@ -113,8 +113,10 @@ def _refuse_unknown_gpu(option: str, word: str) -> None:
 def _read(file: Path) -> object:
     import yaml
 
+    from pdchecks import yaml_text
+
     try:
-        return yaml.safe_load(file.read_text(encoding="utf-8"))
+        return yaml_text.load(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise UsageError(f"cannot read `{file}`", detail=str(error)) from error
 

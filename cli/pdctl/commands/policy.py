@@ -1,5 +1,6 @@
-"""`pdctl policy show`: the expected values, and where each comes from."""
+"""`pdctl policy`: the expected values and where each comes from; and what switches need of them."""
 
+from enum import StrEnum
 from pathlib import Path
 
 import typer
@@ -8,6 +9,12 @@ from pdctl.errors import UsageError
 from pdctl.render.formats import Format
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The expected values of a node.")
+
+
+class Language(StrEnum):
+    SONIC = "sonic"
+    NVUE = "nvue"
+    TEXT = "text"
 
 
 @app.callback()
@@ -59,3 +66,41 @@ def show(
     ]
     for line in columns([cells if origin else cells[:-1] for cells in lines]):
         typer.echo(line)
+
+
+@app.command("export")
+def export(
+    switch: Language = typer.Option(..., "--switch", help="In whose words: SONiC's config_db, NVUE, or a person's."),
+    port: list[str] = typer.Option([], "--port", help="A port of the switch, as it calls it; may be given often."),
+    inventory: Path | None = typer.Option(None, "-i", "--inventory", help="Nodes whose policy it is."),
+    limit: str | None = typer.Option(None, "--limit", "-l", help="Only hosts that this Ansible pattern selects."),
+    policy: Path | None = typer.Option(
+        None, "--policy", help="Site policy instead of `policy.yml` beside the inventory."
+    ),
+) -> None:
+    """Print the switches' side of the policy: MTU, classes by DSCP, PFC, ECN thresholds, watchdog.
+
+    What it leaves open is said on stderr. pdctl never logs in to a switch: apply it as you apply your other changes.
+    """
+    from pdctl.inventory import load_inventory
+    from pdctl.policy_source import policy_for
+    from pdctl.switches import LANGUAGES
+    from pdctl.switches.settings import of_one_fabric, switch_side
+
+    if limit and inventory is None:
+        raise UsageError("`--limit` selects hosts of an inventory", hint="give one with `-i`")
+    hosts = load_inventory(inventory, limit=limit) if inventory else None
+    of = policy_for(hosts, policy)
+    names = [host.name for host in hosts] if hosts else [""]
+    try:
+        side = of_one_fabric({name: switch_side(of(name).values) for name in names})
+    except ValueError as error:
+        raise UsageError(
+            "the policy cannot be told to a switch",
+            detail=str(error),
+            hint="`pdctl policy show fabric --origin` says who set a key; `--limit` chooses the nodes of one fabric",
+        ) from None
+    said = LANGUAGES[switch](side, [name for given in port for name in given.split(",") if name])
+    for note in said.notes:
+        typer.echo(f"note: {note}", err=True)
+    typer.echo(said.text)

@@ -63,6 +63,19 @@ def since(lines: list[str], began: float) -> list[str]:
     return lines[older[-1] + 1 :] if older else lines
 
 
+def by_time(tails: Mapping[str, list[str]]) -> list[tuple[str, str]]:
+    """(unit, line) of several logs in the order in which they were written; a line without a time stays behind the one
+    before it."""
+    timed: list[tuple[float, str, str]] = []
+    for unit, lines in tails.items():
+        at = 0.0
+        for line in lines:
+            written = _written(line)
+            at = at if written is None else max(at, written)
+            timed.append((at, unit, line))
+    return [(unit, line) for _, unit, line in sorted(timed, key=lambda entry: entry[0])]
+
+
 def _written(line: str) -> float | None:
     """`ts` of a line that has one; a traceback's lines have none."""
     try:

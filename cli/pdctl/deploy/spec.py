@@ -7,6 +7,7 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from pdchecks import yaml_text
 from pdchecks.wrong_value import wrong_value
 from pdctl.deploy.restart import RestartPolicy
 from pdctl.errors import UsageError
@@ -87,7 +88,7 @@ def load(file: Path | None, flags: dict[str, Any]) -> DeploymentSpec:
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        document = yaml.safe_load(file.read_text(encoding="utf-8"))
+        document = yaml_text.load(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"`{file}` cannot be read: {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:

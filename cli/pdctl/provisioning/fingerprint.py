@@ -20,11 +20,10 @@ _POLICY = Path("roles/policy/files/policy.yml")
 def fingerprint(inventory: Inventory, variables: Mapping[str, Any], salt: str) -> Fingerprint:
     """variables: of `-e`. salt: keeps the digest of a short secret from being looked up in a list."""
     root = content_root()
-    folder = inventory.source if inventory.source.is_dir() else inventory.source.parent
-    policy = {"shipped": _file(root / _POLICY), f"{SITE} beside the inventory": _file(folder / SITE)}
+    policy = {"shipped": _file(root / _POLICY), f"{SITE} beside the inventory": _file(inventory.folder / SITE)}
     files = {str(path.relative_to(root)): _file(path) for name in _CONTENT for path in _below(root / name)}
     return {
-        "inventory": {host.name: digest([salt, _host(host)]) for host in inventory},
+        "inventory": {host.name: digest([salt, _host(host, variables)]) for host in inventory},
         "policy": policy,
         "roles": {name: found for name, found in sorted(files.items()) if Path(name) != _POLICY},
         "variables": {name: digest([salt, value]) for name, value in variables.items()},
@@ -41,8 +40,10 @@ def digest(value: Any) -> str:
     return hashlib.sha256(canonical.encode(errors="surrogateescape")).hexdigest()
 
 
-def _host(host: Host) -> list[Any]:
-    return [host.address, host.port, host.user, host.connection, host.groups, host.variables]
+def _host(host: Host, given: Mapping[str, Any]) -> list[Any]:
+    """Without what `-e` gives every host: that has a digest of its own."""
+    own = {name: value for name, value in host.variables.items() if name not in given}
+    return [host.address, host.port, host.user, host.connection, host.groups, own]
 
 
 def _below(path: Path) -> list[Path]:

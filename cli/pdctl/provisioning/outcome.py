@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from pdctl.exit_codes import ExitCode, worst
+from pdctl.provisioning.ssh_words import in_plain_words
 
 VERDICT_ACTION = "pdctl_verdict"
 # Of a problem: what was changed is as it was before.
@@ -122,11 +123,11 @@ class Fold:
             case "runner_on_failed":
                 return self._failed(host, data)
             case "runner_on_unreachable":
-                host.unreachable = _message(data)
+                host.unreachable = in_plain_words(_message(data))
                 if (data.get("res") or {}).get("changed"):
                     # A change after which the node did not answer again.
                     host.changes.append(Change(str(data.get("role", "")), _task(data)))
-                return Step(host.name, Status.UNREACHABLE, host.unreachable.splitlines()[0])
+                return Step(host.name, Status.UNREACHABLE, host.unreachable)
             case _:
                 pass
         return None

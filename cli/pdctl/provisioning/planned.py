@@ -93,8 +93,8 @@ def _refuse(lines: list[str]) -> None:
 
 
 def _fingerprint(options: Options, salt: str) -> Fingerprint:
-    inventory = load_inventory(options.inventory, limit=options.limit)
-    return fingerprint(inventory, extra_variables(options.extra_vars), salt)
+    variables = extra_variables(options.extra_vars)
+    return fingerprint(load_inventory(options.inventory, limit=options.limit, variables=variables), variables, salt)
 
 
 def _states(report: Report) -> Mapping[str, Mapping[str, str]]:

@@ -10,23 +10,20 @@ from typing import Any
 
 from pdctl.errors import PdError, UsageError
 from pdctl.exit_codes import ExitCode
-from pdctl.inventory import Inventory, load_inventory
+from pdctl.inventory import Inventory, load_inventory, read_inventory
+from pdctl.inventory_faults import wrong
+from pdctl.inventory_judgement import judge as judge_inventory
 from pdctl.provisioning.backup import take_copy
 from pdctl.provisioning.batches import bad, batches
+from pdctl.provisioning.fitness import has_passwords
 from pdctl.provisioning.impact import impact_by_role
 from pdctl.provisioning.options import Options, refuse_unknown_tags
 from pdctl.provisioning.outcome import Fold, HostResult, Status, Step, exit_code
 from pdctl.provisioning.record import RunRecord
-from pdctl.provisioning.runner import Ended, run_playbook
+from pdctl.provisioning.runner import Ended, extra_variables, run_playbook
 
 Watch = Callable[[Fold, Step | None], None]
 
-_PASSWORD_VARIABLES = (
-    "ansible_password",
-    "ansible_ssh_pass",
-    "ansible_ssh_password",
-    "ansible_ssh_private_key_passphrase",
-)
 # Connections of Ansible that start OpenSSH's client.
 _NEED_THE_PROGRAM = ("ssh", "smart", "ansible.builtin.ssh")
 
@@ -63,9 +60,7 @@ def provision(
     """
     began = time.monotonic()
     refuse_unknown_tags(options)
-    inventory = load_inventory(options.inventory, limit=options.limit)
-    for warning in inventory.warnings:
-        warn(warning)
+    inventory = _inventory(options, warn)
     _refuse_without_ssh(inventory)
     addresses = {host.name: host.address for host in inventory}
     fold = Fold(addresses.items(), impact_by_role())
@@ -85,7 +80,7 @@ def provision(
         ended, stopped = Ended(0, False, ""), None
         for number, group in enumerate(groups, 1):
             only = group if len(groups) > 1 else None
-            ended = run_playbook(options, record.id, only, on_event, passwords_in_inventory=_has_passwords(inventory))
+            ended = run_playbook(options, record.id, only, on_event, passwords_in_inventory=has_passwords(inventory))
             failed = bad(fold.hosts[name] for name in group)
             if number < len(groups) and (failed or ended.interrupted):
                 stopped = _why_stopped(failed, sum(map(len, groups[number:])))
@@ -100,6 +95,22 @@ def provision(
     record.close(report.exit_code, {host.name: host_document(host) for host in report.hosts})
     record.summary(document(report))
     return report
+
+
+def _inventory(options: Options, warn: Callable[[str], None]) -> Inventory:
+    """The hosts of the run. A way back is not refused for what only a way forward needs."""
+    variables = extra_variables(options.extra_vars)
+    if options.command != "provision":
+        inventory = load_inventory(options.inventory, limit=options.limit, variables=variables)
+        warnings = inventory.warnings
+    else:
+        inventory = read_inventory(options.inventory, limit=options.limit, variables=variables)
+        faults, warnings = judge_inventory(inventory)
+        if faults:
+            raise wrong(options.inventory, faults)
+    for warning in warnings:
+        warn(warning)
+    return inventory
 
 
 def _report(
@@ -141,7 +152,3 @@ def _refuse_without_ssh(inventory: Inventory) -> None:
             detail=f"the first is {over_ssh[0]}; PATH is {os.environ.get('PATH', '')}",
             hint="install OpenSSH's client (openssh-client on Debian and Ubuntu, openssh-clients on the RHEL family)",
         )
-
-
-def _has_passwords(inventory: Inventory) -> bool:
-    return any(name in host.variables for host in inventory for name in _PASSWORD_VARIABLES)

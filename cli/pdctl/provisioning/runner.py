@@ -193,13 +193,15 @@ def extra_variables(given: tuple[str, ...]) -> dict[str, Any]:
     from ansible.errors import AnsibleError
     from ansible.parsing.splitter import parse_kv
 
+    from pdchecks import yaml_text
+
     merged: dict[str, Any] = {}
     for text in given:
         try:
             if text.startswith("@"):
-                loaded = yaml.safe_load(Path(text[1:]).expanduser().read_text(encoding="utf-8"))
+                loaded = yaml_text.load(Path(text[1:]).expanduser().read_text(encoding="utf-8"))
             elif text.lstrip().startswith(("{", "[")):
-                loaded = yaml.safe_load(text)
+                loaded = yaml_text.load(text)
             else:
                 loaded = {str(key): str(value) for key, value in parse_kv(text).items()}
         except AnsibleError:

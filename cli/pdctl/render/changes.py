@@ -15,7 +15,10 @@ def lines(made: Comparison, width: int) -> Iterator[tuple[str, str]]:
         yield from block("", finding.summary, width)
     for finding in made.gone:
         yield f"GONE    {finding.check}  {finding.subject}", ""
-    if made.appeared or made.gone:
+    for finding in made.unjudged:
+        yield f"UNSEEN  {finding.check}  {finding.subject}", ""
+        yield from block("", "nothing of the second time shows whether it is gone", width)
+    if made.appeared or made.gone or made.unjudged:
         yield "", ""
     for change in made.changes:
         yield f"CHANGED {change.kind}  {change.node}: {change.object}", "yellow" if change.behind else ""
@@ -32,7 +35,7 @@ def lines(made: Comparison, width: int) -> Iterator[tuple[str, str]]:
     likely = sum(bool(change.behind) for change in made.changes)
     yield (
         f"{len(made.changes)} changed, {likely} of them may be behind {len(made.appeared)} new faults; "
-        f"{len(made.gone)} faults are gone",
+        f"{len(made.gone)} faults are gone" + (f", {len(made.unjudged)} were not looked for" if made.unjudged else ""),
         "",
     )
 
@@ -48,6 +51,7 @@ def document(made: Comparison) -> dict[str, Any]:
         "changes": [_change(change) for change in made.changes],
         "appeared": findings_document(made.appeared)["findings"],
         "gone": findings_document(made.gone)["findings"],
+        "unjudged": findings_document(made.unjudged)["findings"],
         "not_compared": [{"node": node, "kind": kind} for node, kind in made.unseen],
     }
 

@@ -7,6 +7,7 @@ from typing import Any
 from pdchecks.finding import Status
 from pdchecks.report import Report, report_document
 from pdctl.diagnosis import exit_code
+from pdctl.printable import printable
 from pdctl.render.formats import ReportFormat
 
 
@@ -66,7 +67,7 @@ def print_lines(made: Callable[[int], Iterable[tuple[str, str]]], *, stderr: boo
     console = Console(highlight=False, soft_wrap=True, stderr=stderr)
     width = max(60, min(120, shutil.get_terminal_size((110, 24)).columns))
     for line, style in made(width):
-        console.print(Text(line, style=style))
+        console.print(Text(printable(line), style=style))
 
 
 def exit_status(report: Report, output: ReportFormat, fail_on: Status) -> int:

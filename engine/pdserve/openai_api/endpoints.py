@@ -50,8 +50,14 @@ class OpenAiApi:
     started: int = field(default_factory=lambda: int(time.time()))
 
     async def models(self, _: Request) -> Response:
-        model = {"id": self.config.model.name, "object": "model", "created": self.started, "owned_by": "pdctl"}
-        return JSONResponse({"object": "list", "data": [model]})
+        return JSONResponse({"object": "list", "data": [self._model()]})
+
+    async def model(self, request: Request) -> Response:
+        self._check_model(request.path_params["name"])
+        return JSONResponse(self._model())
+
+    def _model(self) -> dict[str, Any]:
+        return {"id": self.config.model.name, "object": "model", "created": self.started, "owned_by": "pdctl"}
 
     async def completions(self, request: Request) -> Response:
         return await self._serve("completions", request, self._completion)
@@ -92,10 +98,13 @@ class OpenAiApi:
         finally:
             self.in_reading -= 1
         asked = parse(body, kind)
-        if asked.model != self.config.model.name:
-            message = f"the model `{asked.model}` does not exist here; this router serves `{self.config.model.name}`"
-            raise ApiError(404, message, code="model_not_found", param="model")
+        self._check_model(asked.model)
         return asked
+
+    def _check_model(self, name: str) -> None:
+        if name != self.config.model.name:
+            message = f"the model `{name}` does not exist here; this router serves `{self.config.model.name}`"
+            raise ApiError(404, message, code="model_not_found", param="model")
 
     def _check_open(self) -> None:
         if self.draining:

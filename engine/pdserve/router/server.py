@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
+
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -32,7 +34,14 @@ def _answer_http_error(request: Request, error: Exception) -> Response:
     """No such path, no such method: in the shape that clients read."""
     assert isinstance(error, HTTPException)
     message = f"{request.method} {request.url.path}: {error.detail}"
-    return JSONResponse(ApiError(error.status_code, message, code="not_found").body(), error.status_code)
+    code = "method_not_allowed" if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED else "not_found"
+    body = ApiError(error.status_code, message, code=code).body()
+    return JSONResponse(body, error.status_code, headers=error.headers)
+
+
+def _answer_api_error(_: Request, error: Exception) -> Response:
+    assert isinstance(error, ApiError)
+    return JSONResponse(error.body(), error.status)
 
 
 def _answer_crash(_: Request, error: Exception) -> Response:
@@ -73,6 +82,7 @@ class RouterServer:
                 Route("/health", self._health),
                 Route("/metrics", self._text_metrics),
                 Route("/v1/models", self._api.models),
+                Route("/v1/models/{name:path}", self._api.model),
                 Route("/v1/completions", self._api.completions, methods=["POST"]),
                 Route("/v1/chat/completions", self._api.chat, methods=["POST"]),
                 Route("/internal/state", guard(control.state)),
@@ -82,6 +92,7 @@ class RouterServer:
             ],
             exception_handlers={
                 EngineError: answer_engine_error,
+                ApiError: _answer_api_error,
                 HTTPException: _answer_http_error,
                 Exception: _answer_crash,
             },

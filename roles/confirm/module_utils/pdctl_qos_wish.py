@@ -12,10 +12,11 @@ def xoff_bytes(speed_mbps, cable_m, mtu):
     return int((301 + 2.16 * cable_m) * max(speed_mbps, SLOWEST_MBPS) / 1000 + 2.72 * mtu)
 
 
-def wishes(now, fabric, speed_mbps, mtu):
+def wishes(now, fabric, share, speed_mbps, mtu):
     """(kind -> value, problems). now: kind -> live value; kinds that the port does not have are left alone.
 
-    fabric: the policy's section. speed_mbps: None where the link has none.
+    fabric: the policy's section. share: of the lossless class in percent, None leaves the shares alone. speed_mbps: None where the
+    link has none.
     """
     lossless, cnp = fabric["lossless_priority"], fabric["cnp"]
     wanted, problems = {}, []
@@ -34,7 +35,6 @@ def wishes(now, fabric, speed_mbps, mtu):
         wanted["pfc"] = str(lossless)
     if "cable" in now:
         wanted["cable"] = str(fabric["cable_length_m"])
-    share = (fabric.get("ets") or {}).get("lossless_share")
     if "ets" in now and share is not None:
         wanted["ets"] = ets(lossless, cnp["priority"], share)
     if "buffer" in now and speed_mbps:

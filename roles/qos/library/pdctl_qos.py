@@ -24,6 +24,9 @@ options:
     description: The section `fabric` of the policy.
     type: dict
     required: true
+  share:
+    description: Percent of the link that the lossless class is sure of. None leaves the shares alone.
+    type: int
   unused:
     description: RDMA devices that are no part of the fabric.
     type: list
@@ -45,7 +48,7 @@ def speed_mbps(port):
     return int(value) if value.isdigit() and int(value) > 0 else None
 
 
-def of_port(port, fabric, problems, notices):
+def of_port(port, fabric, share, problems, notices):
     """{name: wanted} of one port."""
     now = bridging.look(port, settings.run)
     pause = settings.read(f"pause {port}")
@@ -56,7 +59,7 @@ def of_port(port, fabric, problems, notices):
     if pause != settings.ABSENT:
         now["pause"] = pause
     speed, mtu = speed_mbps(port), pdctl_rails.mtu(port) or fabric["mtu"]["netdev"]
-    wanted, refused = wish.wishes(now, fabric, speed, max(mtu, fabric["mtu"]["netdev"]))
+    wanted, refused = wish.wishes(now, fabric, share, speed, max(mtu, fabric["mtu"]["netdev"]))
     problems += [dict(each, key=f"{each['key']} {port}") for each in refused]
     if "buffer" in now and speed is None:
         notices.append({"key": f"buffer {port}", "message": "the link has no speed, so no headroom was computed"})
@@ -88,6 +91,7 @@ def main():
         argument_spec={
             "phase": {"type": "str", "choices": ["look", "record"], "default": "look"},
             "fabric": {"type": "dict", "required": True},
+            "share": {"type": "int"},
             "unused": {"type": "list", "elements": "str", "default": []},
         },
         supports_check_mode=True,
@@ -99,7 +103,7 @@ def main():
         message = "no RDMA device has an Ethernet port here, and the policy names no rails: nothing was set"
         notices.append({"key": "rails", "message": message})
     for port in ports:
-        wanted.update(of_port(port, fabric, problems, notices))
+        wanted.update(of_port(port, fabric, module.params["share"], problems, notices))
     if ports:
         wanted.update(marks(pdctl_rails.devices(unused), ports, fabric))
     pdctl_look.answer(module, "qos", "quality of service of the fabric", wanted, holds, problems, notices, ports)

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Finds yum and dnf, and names every non-ASCII byte of their configuration by file, line and column."""
+"""Finds yum and dnf, and names by file, line and column what stops them: non-ASCII bytes, mirrors that are gone."""
 
 import re
 import unicodedata
@@ -16,6 +16,10 @@ options:
     type: list
     elements: str
     required: true
+  archived:
+    description: "Mirrors that serve no release any more: host name to the address of its archive."
+    type: dict
+    default: {}
   most:
     description: Report at most so many bytes of one file.
     type: int
@@ -32,6 +36,10 @@ found:
   description:
     - "One record a place: file, line, column (1 is the first byte), bytes, character, comment."
     - character is the name of the first one, or null when the bytes are not UTF-8.
+  returned: always
+  type: list
+gone:
+  description: "One record a line that is read and names an archived mirror: file, line, column, host, archive."
   returned: always
   type: list
 unread:
@@ -59,16 +67,29 @@ def character(data):
         return None
 
 
+def gone(content, archived):
+    """(line, column, host) of each archived mirror that stands in a URL which is no comment."""
+    for number, line in enumerate(content.splitlines(), 1):
+        if line.lstrip().startswith((b"#", b";")):
+            continue
+        for url in re.finditer(rb"://([A-Za-z0-9.-]{1,253})", line):
+            host = url.group(1).decode("ascii").lower()
+            if host in archived:
+                yield number, url.start(1) + 1, host
+
+
 def main():
     module = AnsibleModule(
         argument_spec={
             "patterns": {"type": "list", "elements": "str", "required": True},
+            "archived": {"type": "dict", "default": {}},
             "most": {"type": "int", "default": 20},
         },
         supports_check_mode=True,
     )
     tools = [path for path in (module.get_bin_path("dnf"), module.get_bin_path("yum")) if path]
-    found, unread = [], []
+    found, mirrors, unread = [], [], []
+    archived = module.params["archived"]
     root = Path("/")
     for path in sorted({path for pattern in module.params["patterns"] for path in root.glob(pattern.lstrip("/"))}):
         try:
@@ -88,7 +109,9 @@ def main():
                     "comment": comment,
                 }
             )
-    module.exit_json(changed=False, tools=tools, found=found, unread=unread)
+        for line, column, host in gone(content, archived):
+            mirrors.append({"file": str(path), "line": line, "column": column, "host": host, "archive": archived[host]})
+    module.exit_json(changed=False, tools=tools, found=found, gone=mirrors, unread=unread)
 
 
 if __name__ == "__main__":

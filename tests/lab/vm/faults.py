@@ -3,10 +3,9 @@
 A fault changes what an operator's mistake, a foreign tool or a failed part would; `VirtualMachine.restore` undoes it.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
+from tests.lab.cure import Fault, shown_by
 from tests.lab.vm.machine import Card, VirtualMachine
+from tests.lab.vm.rdma import RXE
 
 _DATA = Card.DATA.device
 _HOUR_S = 3600.0
@@ -14,29 +13,17 @@ _HOUR_S = 3600.0
 _STRANGERS = range(101, 151)
 
 
-@dataclass(frozen=True)
-class Fault:
-    """breaks: what is then wrong, for whom. topic and subject: of the doctor's finding."""
-
-    name: str
-    breaks: str
-    topic: str
-    subject: str
-    apply: Callable[[VirtualMachine], None]
-
-
 def _small_socket_buffers(vm: VirtualMachine) -> None:
-    # The kernel's own default, as after a drop-in that did not load.
-    vm.ssh("sysctl -w net.core.rmem_max=212992")
+    vm.ssh("sysctl -w net.core.rmem_max=65536")
 
 
 def _overflowing_neighbours(vm: VirtualMachine) -> None:
     key = "net.ipv4.neigh.default.gc_thresh"
     vm.ssh(f"sysctl -w {key}1=2 {key}2=4 {key}3=8")
-    # Not permanent ones: those are exempt from the limit.
-    entry = f"ip neigh replace 10.78.0.$i lladdr 02:00:00:00:00:01 nud reachable dev {_DATA}"
-    vm.ssh(f"for i in $(seq {_STRANGERS.start} {_STRANGERS.stop - 1}); do {entry} 2>/dev/null; done; true")
-    vm.ssh("dmesg | grep 'neighbor table overflow'")
+    # Not permanent ones: those are exempt from the limit. Some are refused, which is the point.
+    entry = f"neigh replace 10.78.0.$i lladdr 02:00:00:00:00:01 nud reachable dev {_DATA}"
+    each = f"for i in $(seq {_STRANGERS.start} {_STRANGERS.stop - 1}); do echo {entry}; done"
+    vm.ssh(f"{each} | ip -force -batch - 2>/dev/null; true")
 
 
 def _short_reachable_time(vm: VirtualMachine) -> None:
@@ -50,6 +37,9 @@ def _ghost_module_option(vm: VirtualMachine) -> None:
 
 def _clock_hours_off(vm: VirtualMachine) -> None:
     vm.set_clock(-5 * _HOUR_S)
+    # Where a time service runs, it has to have noticed; it asks every few seconds.
+    noticed = "chronyc -n tracking | grep -Eq '^System time *: [0-9]{5}'"
+    vm.ssh(f'systemctl -q is-active chrony || exit 0; timeout 120 sh -c "until {noticed}; do sleep 1; done"')
 
 
 def _small_mtu(vm: VirtualMachine) -> None:
@@ -70,57 +60,82 @@ def _cable_pulled(vm: VirtualMachine) -> None:
     vm.cable(Card.DATA, connected=False)
 
 
-SMALL_SOCKET_BUFFERS = Fault(
+SMALL_SOCKET_BUFFERS = Fault[VirtualMachine](
     "small-socket-buffers",
     "bootstrap and the tcp transport cannot fill a long link",
     "sysctl.buffers",
     "net.core.rmem_max",
     _small_socket_buffers,
+    shown_by("[ $(sysctl -n net.core.rmem_max) = 65536 ]"),
 )
-OVERFLOWING_NEIGHBOURS = Fault(
+OVERFLOWING_NEIGHBOURS = Fault[VirtualMachine](
     "overflowing-neighbours",
     "connections to further hosts fail at random",
     "neigh.table",
     "neighbour table",
     _overflowing_neighbours,
+    # The kernel's log remembers until the next boot.
+    shown_by("[ $(sysctl -n net.ipv4.neigh.default.gc_thresh3) = 8 ] && dmesg | grep -q 'neighbor table overflow'"),
 )
-SHORT_REACHABLE_TIME = Fault(
+SHORT_REACHABLE_TIME = Fault[VirtualMachine](
     "short-reachable-time",
     "every neighbour is probed again all the time",
     "arp.base-reachable",
     f"net.ipv4.neigh.{_DATA}.base_reachable_time_ms",
     _short_reachable_time,
+    shown_by(f"[ $(sysctl -n net.ipv4.neigh.{_DATA}.base_reachable_time_ms) -lt 1000 ]"),
 )
-GHOST_MODULE_OPTION = Fault(
+GHOST_MODULE_OPTION = Fault[VirtualMachine](
     "ghost-module-option",
     "nothing, and that is the harm: the tuning that was believed in never took place",
     "driver.options",
     "mlx5_core",
     _ghost_module_option,
+    shown_by("modprobe -c | grep -q log_sz_xrq && dmesg | grep -q 'mlx5_core: unknown parameter'"),
 )
-CLOCK_HOURS_OFF = Fault(
+CLOCK_HOURS_OFF = Fault[VirtualMachine](
     "clock-hours-off",
     "deadlines, credentials and the order of log lines between nodes",
     "time.sync",
     "clock",
     _clock_hours_off,
+    lambda vm: abs(vm.clock_offset()) > _HOUR_S,
 )
-SMALL_MTU = Fault(
+SMALL_MTU = Fault[VirtualMachine](
     "small-mtu",
     "RoCE falls to a smaller path MTU; a peer that assumes the larger one gets no data",
     "mtu.netdev",
     _DATA,
     _small_mtu,
+    shown_by(f"[ $(cat /sys/class/net/{_DATA}/mtu) = 1500 ]"),
+    also=frozenset({("mtu.active", f"{RXE}/1")}),
 )
-PFC_OFF = Fault("pfc-off", "RoCE packets are dropped under load and latency jumps", "qos.pfc", _DATA, _pfc_off)
-GLOBAL_PAUSE_ON = Fault(
+PFC_OFF = Fault[VirtualMachine](
+    "pfc-off",
+    "RoCE packets are dropped under load and latency jumps",
+    "qos.pfc",
+    _DATA,
+    _pfc_off,
+    shown_by(f"! dcb pfc show dev {_DATA} prio-pfc | grep -q on"),
+)
+GLOBAL_PAUSE_ON = Fault[VirtualMachine](
     "global-pause-on",
     "one slow receiver stops every class of traffic on the link",
     "flow.global-pause",
     _DATA,
     _global_pause_on,
+    shown_by(f"ethtool -a {_DATA} | grep -q 'RX:.*on'"),
+    also=frozenset({("qos.pfc", _DATA)}),
 )
-CABLE_PULLED = Fault("cable-pulled", "the data network", "link.state", "rxe0/1", _cable_pulled)
+CABLE_PULLED = Fault[VirtualMachine](
+    "cable-pulled",
+    "the data network",
+    "link.state",
+    f"{RXE}/1",
+    _cable_pulled,
+    shown_by(f"[ $(cat /sys/class/net/{_DATA}/carrier) = 0 ]"),
+    by_hand=lambda vm: vm.cable(Card.DATA, connected=True),
+)
 
 FAULTS = (
     SMALL_SOCKET_BUFFERS,

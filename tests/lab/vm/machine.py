@@ -114,8 +114,10 @@ class VirtualMachine:
         qmp.human(self._monitor, f"savevm {name}")
 
     def restore(self, name: str = CLEAN) -> None:
-        """Go back to a snapshot, with the clock of now: the guest would otherwise live at the snapshot's time."""
+        """Go back to a snapshot, with every cable in, and with the clock of now instead of the snapshot's."""
         self._forget_connection()
+        for card in Card:
+            self.cable(card, connected=True)
         qmp.human(self._monitor, f"loadvm {name}")
         self._wait_for_ssh()
         self.set_clock()

@@ -15,6 +15,8 @@ from tests.lab.vm.machine import Card, VirtualMachine
 
 from pdctl.inventory import load_inventory
 
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
+
 HOUR_S = 3600.0
 # What a clock may be off by when it was set over a connection of a loaded machine.
 CLOCK_TOLERANCE_S = 20.0
@@ -61,8 +63,6 @@ def test_the_inventory_of_a_lab_is_one_that_pdctl_reads(machine: VirtualMachine)
 _KILLED = """
 import os, signal
 from tests.lab.vm.lab import VirtualLab
-
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
 lab = VirtualLab().__enter__()
 lab.power_on(1)
 print(lab.name, lab.machines["v1"].pid, flush=True)

@@ -100,3 +100,31 @@ def test_one_node_at_both_times_is_one_node_whatever_it_is_called() -> None:
     before = HOST.replace("decode-1: ", "monday: ")
     (change,) = _compare(before, HOST.replace("6.1.0-28", "6.1.0-31").replace("decode-1: ", "friday: ")).changes
     assert (change.kind, change.node) == ("kernel", "friday")
+
+
+LIMIT = """\
+=== cmd: decode-1: cat /proc/self/limits
+=== rc: 0
+Max open files            1024                 1024                 files
+=== end
+"""
+
+
+def test_a_fault_is_gone_only_where_somebody_looked_again() -> None:
+    mended = _compare(HOST + LIMIT, HOST + LIMIT.replace("1024 ", "1048576 "))
+    assert ([finding.check for finding in mended.gone], mended.unjudged) == (["PD-LIMIT-002"], ())
+    unseen = _compare(HOST + LIMIT, HOST)
+    assert (unseen.gone, [finding.check for finding in unseen.unjudged]) == ((), ["PD-LIMIT-002"])
+    missing = LIMIT.partition("=== rc")[0] + "=== rc: 127\npdctl: cat is not installed\n=== end\n"
+    refused = _compare(HOST + LIMIT, HOST + missing)
+    assert (refused.gone, [finding.check for finding in refused.unjudged]) == ((), ["PD-LIMIT-002"])
+
+
+XID = "=== cmd: decode-1: dmesg\n=== rc: 0\n[   10.0] {}\n=== end\n"
+
+
+def test_an_event_is_gone_where_the_log_was_read_again_without_it() -> None:
+    fallen = "NVRM: Xid (PCI:0000:18:00): 79, pid=1, GPU has fallen off the bus."
+    made = _compare(HOST + XID.format(fallen), HOST + XID.format("usb 1-1: new device"))
+    assert "PD-GPU-005" in {finding.check for finding in made.gone}
+    assert made.unjudged == ()

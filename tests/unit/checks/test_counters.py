@@ -27,7 +27,7 @@ def test_two_readings_of_one_interface_give_growth_and_the_time_between() -> Non
     )
     assert (reading.grown, reading.seconds) == ({"rx_packets": 15, "rx_discards_phy": 0}, 12.5)
     assert reading.since == "in 12.5 s"
-    assert reading.at_most(Status.FAIL) is Status.FAIL
+    assert reading.at_most(Status.FAIL, 1800) is Status.FAIL
 
 
 def test_a_gauge_that_fell_has_no_growth_and_takes_none_from_the_others() -> None:
@@ -42,8 +42,18 @@ def test_one_reading_has_an_unknown_age_and_bears_a_warning_at_most() -> None:
     reading = _nic(("ethtool -S eth0", _ethtool(rx_discards_phy=3)))
     assert reading.grown is None
     assert "unknown" in reading.since
-    assert reading.at_most(Status.FAIL) is Status.WARN
-    assert reading.at_most(Status.INFO) is Status.INFO
+    assert reading.at_most(Status.FAIL, 1800) is Status.WARN
+    assert reading.at_most(Status.INFO, 1800) is Status.INFO
+
+
+def test_counters_of_a_node_that_booted_just_now_cannot_be_old() -> None:
+    counters = ("ethtool -S eth0", _ethtool(rx_discards_phy=3))
+    young = _nic(counters, ("cat /proc/uptime", "1260.12 9000.10"))
+    assert young.at_most(Status.FAIL, 1800) is Status.FAIL
+    assert "at most 21 min ago" in young.since
+    old = _nic(counters, ("uptime", " 10:00:00 up 3 days,  2:11,  1 user,  load average: 0.00, 0.01, 0.05"))
+    assert old.at_most(Status.FAIL, 1800) is Status.WARN
+    assert "at most 3 days ago" in old.since
 
 
 def test_a_saturated_counter_shows_no_growth() -> None:

@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from pdchecks.check import Need, NodeCheck
-from pdchecks.evidence import by_node, read_blocks
+from pdchecks.evidence import Block, Evidence, by_node, read_blocks
+from pdchecks.facts.rdma import NoRdmaDevice
 from pdchecks.finding import Finding, Status
+from pdchecks.nodefacts import gather
 from pdchecks.policy import Policy, read_layer, resolve
 from pdchecks.registry import CHECKS
 from pdchecks.run import diagnose
@@ -32,6 +34,11 @@ def faults(text: str) -> set[tuple[str, str, str]]:
 
 def test_a_healthy_node_has_no_fault_and_nothing_unseen() -> None:
     assert faults(HEALTHY) == set()
+
+
+@pytest.mark.parametrize("cut", range(500, len(HEALTHY), 500))
+def test_evidence_that_was_cut_off_makes_no_fault_of_what_is_missing(cut: int) -> None:
+    assert {fault for fault in faults(HEALTHY[:cut]) if fault[1] != "unknown"} == set()
 
 
 def test_every_fabric_check_speaks_of_a_collected_node() -> None:
@@ -179,3 +186,26 @@ _BOUND = "=== cmd: rdma link show\n=== rc: 0\nlink mlx5_0/1 state ACTIVE physica
 def test_an_interface_without_roce_is_not_told_to_grow_for_it(before: str, link: str) -> None:
     text = f"{before}=== cmd: ip addr show\n=== rc: 0\n{link.replace('2: ib0: flags', 'ib0: flags')}\n=== end\n"
     assert not [f for f in findings(text) if f.topic.startswith("mtu.")]
+
+
+def test_both_words_on_a_port_are_of_the_tool_that_saw_it_down() -> None:
+    active = "=== cmd: ibstat\nCA 'mlx5_0'\n\tPort 1:\n\t\tState: Active\n\t\tPhysical state: LinkUp\n=== end\n"
+    down = "=== cmd: rdma link show\nlink mlx5_0/1 state DOWN physical_state DISABLED netdev ens1np0\n=== end\n"
+    for text in (active + down, down + active):
+        (finding,) = (f for f in findings(text) if f.topic == "link.state")
+        assert finding.summary == "port is Down, physical state Disabled"
+
+
+@pytest.mark.parametrize(
+    ("rc", "output", "none"),
+    [
+        (0, "", True),
+        (2, "ls: cannot access '/sys/class/infiniband': No such file or directory", True),
+        (2, "ls: cannot open directory '/sys/class/infiniband': Permission denied", False),
+        (126, "pdctl: sysfs is not mounted here", False),
+        (0, "mlx5_0", False),
+    ],
+)
+def test_only_a_look_that_was_possible_says_that_there_is_no_rdma_device(rc: int, output: str, none: bool) -> None:
+    node = gather(Evidence("n1", (Block("ls /sys/class/infiniband", rc, output),)))
+    assert bool(node.all(NoRdmaDevice)) == none

@@ -61,6 +61,16 @@ def test_an_unpacked_bundle_reads_as_the_packed_one(tmp_path: Path) -> None:
     assert (unpacked.evidence, unpacked.incomplete) == (packed.evidence, packed.incomplete)
 
 
+@pytest.mark.parametrize("node", ["..", ".", "../../etc", "/etc"])
+def test_no_name_of_a_node_leads_out_of_the_folder_in_which_a_bundle_is_unpacked(tmp_path: Path, node: str) -> None:
+    path = _write(tmp_path / "x.tar", [Collected(node, "local", HEALTHY, None)])
+    with tarfile.open(path) as archive:
+        for name in archive.getnames():
+            assert (tmp_path / "a" / "b" / name).resolve().is_relative_to(tmp_path / "a" / "b")
+            assert (tmp_path / name).resolve() != tmp_path / "evidence.txt"
+    assert [evidence.node for evidence in read_sources([str(path)]).evidence] == [node]
+
+
 def test_only_the_owner_may_read_it_and_nothing_is_overwritten(tmp_path: Path) -> None:
     path = _write(tmp_path / "x.tar.zst")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600

@@ -193,3 +193,69 @@ def test_the_file_of_the_documentation_is_evidence(tmp_path: Path) -> None:
     (tmp_path / "node-7.txt").write_text(shown, encoding="utf-8")
     (evidence,) = read_sources([str(tmp_path / "node-7.txt")]).evidence
     assert [(block.command, block.rc) for block in evidence.blocks] == [("ibstat", 0), ("cat /proc/self/limits", 0)]
+
+
+COLLECTED = "=== cmd: pdctl-collect begin\n=== rc: 0\nversion 1\n=== end\n" + BLOCK
+
+
+def test_a_collection_without_its_end_is_named_as_not_whole(tmp_path: Path) -> None:
+    (tmp_path / "n1.txt").write_text(COLLECTED, encoding="utf-8")
+    (incomplete,) = read_sources([str(tmp_path / "n1.txt")]).incomplete
+    assert (incomplete.node, incomplete.reason) == ("n1", "its evidence stops before the collector's end")
+
+
+@pytest.mark.parametrize("text", [BLOCK, BLOCK.removesuffix("=== end\n"), f"{COLLECTED}=== cmd: pdctl-collect end\n"])
+def test_what_a_person_wrote_and_a_whole_collection_miss_nothing(tmp_path: Path, text: str) -> None:
+    (tmp_path / "n1.txt").write_text(text, encoding="utf-8")
+    assert read_sources([str(tmp_path / "n1.txt")]).incomplete == []
+
+
+IBSTAT = "[root@n7 ~]# ibstat\nCA 'mlx5_0'\n\tPort 1:\n\t\tState: Active\n\t\tLink layer: Ethernet\n"
+
+
+@pytest.mark.parametrize("text", [BLOCK.replace("uname", "n7: uname"), IBSTAT])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_what_windows_wrote_is_read(tmp_path: Path, text: str, encoding: str) -> None:
+    (tmp_path / "x.txt").write_bytes(text.replace("\n", "\r\n").encode(encoding))
+    source = read_sources([str(tmp_path / "x.txt")])
+    assert [evidence.node for evidence in source.evidence] == ["n7"]
+    assert source.unrecognised == []
+
+
+@pytest.mark.parametrize("text", [BLOCK.replace("uname", "n7: uname"), IBSTAT])
+@pytest.mark.parametrize("margin", ["> ", "> > ", ">> ", "    ", "\t"])
+def test_what_a_mail_or_a_ticket_put_before_each_line_is_no_part_of_it(tmp_path: Path, text: str, margin: str) -> None:
+    (tmp_path / "x.txt").write_text("".join(f"{margin}{line}\n" for line in text.splitlines()), encoding="utf-8")
+    (tmp_path / "y.txt").write_text(text, encoding="utf-8")
+    (moved,), (whole,) = (read_sources([str(tmp_path / name)]).evidence for name in ("x.txt", "y.txt"))
+    assert moved == whole
+    assert moved.node == "n7"
+
+
+def test_an_output_that_is_indented_by_itself_stays_as_it_is(tmp_path: Path) -> None:
+    text = "     rx_prio3_packets: 9\n     rx_prio3_pause: 9\n"
+    (tmp_path / "x.txt").write_text(text, encoding="utf-8")
+    (evidence,) = read_sources([str(tmp_path / "x.txt")]).evidence
+    assert evidence.blocks[0].output == text.rstrip("\n")
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"PK\3\4" + bytes(60), "a zip archive: unpack it"),
+        (bytes(60) + b"x", "it holds zero bytes"),
+        (b"\n", "empty"),
+    ],
+)
+def test_why_nothing_was_read_is_said(tmp_path: Path, content: bytes, says: str) -> None:
+    (tmp_path / "x").write_bytes(content)
+    with pytest.raises(UsageError) as error:
+        read_sources([str(tmp_path / "x")])
+    assert says in str(error.value.detail)
+
+
+def test_a_compressed_text_says_how_it_is_read(tmp_path: Path) -> None:
+    (tmp_path / "n1.txt.gz").write_bytes(gzip.compress(BLOCK.encode() * 20))
+    with pytest.raises(UsageError) as error:
+        read_sources([str(tmp_path / "n1.txt.gz")])
+    assert "zcat" in str(error.value.hint)

@@ -68,6 +68,17 @@ def test_what_an_earlier_run_wrote_into_the_same_log_is_told_apart() -> None:
     assert logs.since(["[1, 2]", "no JSON"], 2.0) == ["[1, 2]", "no JSON"]
 
 
+def test_the_lines_of_several_logs_come_in_the_order_of_their_writing() -> None:
+    crash = ['{"ts": 2.0, "event": "crash"}', "Traceback", "RuntimeError"]
+    router = ["started by hand", '{"ts": 1.0, "event": "ready"}', '{"ts": 3.0, "event": "lost"}']
+    assert logs.by_time({"decode": crash, "router": router}) == [
+        ("router", router[0]),
+        ("router", router[1]),
+        *(("decode", line) for line in crash),
+        ("router", router[2]),
+    ]
+
+
 def test_a_part_that_did_not_run_is_told_apart_from_a_deployment_that_is_not_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from pdctl.errors import UsageError
+
 PDCTL = [sys.executable, "-m", "pdctl"]
 
 
@@ -66,3 +68,8 @@ def test_evidence_from_a_closed_stdin_or_from_nothing_is_a_usage_error() -> None
     )  # fmt: skip
     assert closed.returncode == 2 and "stdin" in closed.stderr and "Traceback" not in closed.stderr
     assert _run("doctor", "--from", "", stdout=subprocess.PIPE).returncode == 2
+
+
+def test_what_a_stranger_wrote_into_an_error_moves_no_cursor() -> None:
+    error = UsageError("no `a\x1b[2Jb`", detail="é\tx\ny\x9bz", hint="\u202e")
+    assert error.render() == "error: no `a\ufffd[2Jb`\n  é\tx\n  y\ufffdz\nhint: \ufffd"

@@ -39,10 +39,10 @@ def test_a_block_that_no_reader_knows_is_listed_beside_the_findings_of_the_other
 
 
 def test_a_terminal_is_read_command_by_command() -> None:
-    code, document, _ = _doctor("[root@n7 ~]# ulimit -n\n1024\n[root@n7 ~]# uptime -p\nup 3 days\n")
+    code, document, _ = _doctor("[root@n7 ~]# ulimit -n\n1024\n[root@n7 ~]# frobnicate -x\nup 3 days\n")
     assert code in (0, 1)
     assert {finding["subject"]["node"] for finding in document["findings"]} == {"n7"}  # type: ignore[index]
-    assert [each["text"] for each in document["unrecognised"]] == ["uptime -p"]
+    assert [each["text"] for each in document["unrecognised"]] == ["frobnicate -x"]
 
 
 def test_a_known_tools_output_of_an_unknown_form_is_listed_too() -> None:
@@ -61,3 +61,13 @@ def test_what_a_stranger_wrote_is_shown_without_its_control_characters() -> None
     _, document, stderr = _doctor("hello \x07 there\n")
     assert stderr == "not recognised: stdin:1: hello \ufffd there\n"
     assert document["unrecognised"]
+
+
+def test_a_name_that_a_stranger_gave_a_node_moves_no_cursor(tmp_path: Path) -> None:
+    folder = tmp_path / "x" / "red\x1b[31m\x9b"
+    folder.mkdir(parents=True)
+    (folder / "evidence.txt").write_text(KNOWN, encoding="utf-8")
+    command = [sys.executable, "-m", "pdctl", "doctor", "-v", "--from", str(tmp_path / "x")]
+    ran = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=120)
+    assert "red\ufffd[31m\ufffd" in ran.stdout
+    assert not {"\x1b", "\x9b"} & set(ran.stdout + ran.stderr)

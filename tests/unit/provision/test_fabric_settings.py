@@ -136,7 +136,7 @@ def test_ifupdown_keeps_everything_but_the_mtu_of_that_interface() -> None:
 
 FABRIC = {
     "lossless_priority": 3, "dscp": 26, "cnp": {"dscp": 48, "priority": 6}, "global_pause": False, "dcbx": "os",
-    "trust": "dscp", "cable_length_m": 5, "ets": {"lossless_share": 50},
+    "trust": "dscp", "cable_length_m": 5,
 }  # fmt: skip
 SPEED, MTU, CABLE = 400_000, 4200, 5
 
@@ -203,7 +203,7 @@ def test_what_mlnx_qos_prints_is_read_and_wished_for() -> None:
     assert fit["ets"].endswith("map=0,0,0,3,0,0,6,0")
     factory = bridging.from_mlnx_qos(_printed("fail-factory-default"))
     assert (factory["pfc"], factory["trust"]) == ("none", "pcp")
-    wanted, problems = wish.wishes(factory, FABRIC, 100_000, MTU)
+    wanted, problems = wish.wishes(factory, FABRIC, 50, 100_000, MTU)
     assert problems == []
     assert (wanted["trust"], wanted["pfc"], wanted["dcbx"], wanted["cable"]) == ("dscp", "3", "os", "5")
 

@@ -66,8 +66,20 @@ def test_a_canary_on_a_pair_that_is_not_there_fails_at_once(client: TestClient) 
 
 
 def test_an_unknown_path_or_method_is_json(client: TestClient) -> None:
-    for answer, status in ((client.post("/v1/embeddings", json={}), 404), (client.get("/v1/completions"), 405)):
-        assert (answer.status_code, answer.json()["error"]["code"]) == (status, "not_found")
+    for answer, status, code in (
+        (client.post("/v1/embeddings", json={}), 404, "not_found"),
+        (client.get("/v1/completions"), 405, "method_not_allowed"),
+    ):
+        error = answer.json()["error"]
+        assert (answer.status_code, error["code"], error["type"]) == (status, code, "invalid_request_error")
+    assert client.get("/v1/completions").headers["allow"] == "POST"
+
+
+def test_one_model_is_told_by_its_name_and_another_is_not_there(client: TestClient) -> None:
+    (listed,) = client.get("/v1/models").json()["data"]
+    assert client.get("/v1/models/tiny").json() == listed
+    answer = client.get("/v1/models/org/other")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "model_not_found")
 
 
 def test_a_fault_of_ours_is_json_and_tells_nothing_of_our_insides(

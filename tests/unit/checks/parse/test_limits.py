@@ -51,6 +51,14 @@ def test_a_units_limit_is_that_units() -> None:
     assert _limits(command, "LimitMEMLOCK=65536") == [("memlock", "unit vllm.service", 65536, 65536)]
 
 
+def test_each_paragraph_is_the_unit_that_it_names() -> None:
+    text = "LimitNOFILE=524288\nLimitNOFILESoft=1024\nId=pdctl-a.service\n\nLimitNOFILE=infinity\nId=pdctl-b.service"
+    assert _limits("systemctl show -p Id,LimitNOFILE,LimitNOFILESoft -- pdctl-*.service", text) == [
+        ("nofile", "unit pdctl-a.service", 1024, 524288),
+        ("nofile", "unit pdctl-b.service", None, None),
+    ]
+
+
 @pytest.mark.parametrize(
     ("line", "count"),
     [

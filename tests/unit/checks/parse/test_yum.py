@@ -90,3 +90,16 @@ def test_a_wrapper_names_its_locale_and_a_missing_one_is_none() -> None:
     assert (wrapper.path, wrapper.locale) == ("/usr/local/sbin/safe_yum", "C.UTF-8")
     (missing,) = read(YumWrapper, "cat /usr/local/sbin/safe_yum", "cat: /usr/local/sbin/safe_yum: No such file", 1)
     assert missing.path == ""
+
+
+@pytest.mark.parametrize(
+    ("command", "text", "character"),
+    [
+        ("cat /etc/yum.repos.d/x.repo", "a=\u00a0b\u2019", "\u00a0"),
+        ("grep -n '[^ -~]' /etc/yum.repos.d/x.repo", "7:name=caf\udce9", ""),
+        ("cat -A /etc/yum.repos.d/x.repo", "a=M-BM- b$", ""),
+    ],
+)
+def test_the_whole_character_is_kept_where_it_was_printed_as_such(command: str, text: str, character: str) -> None:
+    (found,) = read(NonAsciiByte, command, text)
+    assert found.character == character

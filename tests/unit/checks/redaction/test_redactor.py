@@ -150,10 +150,46 @@ def test_what_grep_joins_to_a_file_of_sysfs_is_replaced_like_the_same_elsewhere(
         assert redactor(value) != value
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "6: enxb8cef612ab34: <BROADCAST> mtu 1500",
+        "    altname enxb8cef612ab34",
+        "Base MAC:              b8cef612ab34            16",
+        "Base GUID: b8cef6030012ab34",
+        "[sda] naa.5000c5000012ab34",
+        "nvme-eui.363448305251234500253800b812ab34",
+        "\t[V3] Vendor specific: 4a0c39f1aa5ced118000b8cef612ab34",
+    ],
+)
+def test_a_number_without_joints_is_replaced_like_the_same_elsewhere(text: str) -> None:
+    redactor = Redactor(b"k" * 32)
+    mapped = redactor("b8:ce:f6:12:ab:34").replace(":", "")[6:]
+    assert mapped in redactor(text)
+    assert "12ab34" not in redactor(text)
+
+
 def test_a_redactor_is_quick_on_long_texts() -> None:
     import time
 
-    for unit in ("a", "1.", "ab:", "0" * 5 + ":", "-", "serial ", "token=", "Bearer ", "eyJ", " \n", "x@y:"):
+    for unit in (
+        "a",
+        "1.",
+        "ab:",
+        "0" * 5 + ":",
+        "-",
+        "serial ",
+        "token=",
+        "Bearer ",
+        "eyJ",
+        " \n",
+        "x@y:",
+        "curl ",
+        "_KEY=",
+        "--a-",
+        "://a",
+        "GUID ",
+    ):
         text = (unit * 100_000)[:100_000]
         began = time.process_time()
         _redact(text)
@@ -169,6 +205,24 @@ def test_a_redactor_is_quick_on_long_texts() -> None:
         ("machine x login y password tr0ub4dor", "tr0ub4dor"),
         ("ansible_become_password: swordfish", "swordfish"),
         ("mail to carol.smith@corp.example.com now", "carol.smith"),
+        ("[    0.0] Command line: ro rd.iscsi.in.password=swordfish ipmi.pw=calvin2", "swordfish"),
+        ("[    0.0] Command line: ro ipmi.pw=calvin console=ttyS0", "calvin"),
+        ("Environment=PGPASSWORD=swordfish", "swordfish"),
+        ("Environment=DB_PASS=swordfish MYSQL_PWD=x", "swordfish"),
+        ("Environment=MYSQL_PWD=swordfish", "swordfish"),
+        ("rd.iscsi.password=12345678", "12345678"),
+        ("http://ks:87654321@10.1.2.3/ks.cfg", "87654321"),
+        ("https://tok3n1234@repo/x", "tok3n1234"),
+        ("WANDB_KEY=0123456789abcdef0123456789abcdef", "0123456789abcdef"),
+        ("AccountName=a;AccountKey=Zm9vYmFyYmF6==;EndpointSuffix=x", "Zm9vYmFyYmF6"),
+        ("non-default args: {'api_key': ['sw0rdfish-key']}", "sw0rdfish-key"),
+        ("vllm serve --hf-token sw0rdfish --port 8000", "sw0rdfish"),
+        ("sshpass -p sw0rd ssh n1", "sw0rd"),
+        ("ipmitool -I lanplus -H 10.0.0.1 -U ADMIN -P calvin chassis status", "calvin"),
+        ("curl -s -u alice:sw0rdfish https://x", "sw0rdfish"),
+        ("https://hooks.slack.com/services/T0000/B0000/XXXXabcdEF", "XXXXabcdEF"),
+        ("    Serial Number                         : 1650522034567", "1650522034567"),
+        ("MASTER_ADDR=athena-01", "athena-01"),
         ("Nov 30 10:00:00 n1 sudo[4]:    carol : TTY=pts/0", "carol"),
     ],
 )
@@ -185,6 +239,14 @@ def test_a_secret_is_known_by_where_it_stands(line: str, secret: str) -> None:
         "max_tokens=4096",
         "secret: true",
         "password: $PASSWORD",
+        "PWD=/home",
+        "OLDPWD=/root",
+        "TLS_KEY=/etc/pki/tls/key.pem",
+        "NCCL_IB_PKEY=65535",
+        "token=151643",
+        "VLLM_HOST=enabled",
+        "PASS=12",
+        "vllm serve --max-num-batched-tokens 8192",
     ],
 )
 def test_words_of_the_tools_stay(line: str) -> None:

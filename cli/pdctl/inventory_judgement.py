@@ -1,0 +1,200 @@
+"""What is wrong with an inventory as it is written: no node is looked at. `judge` is pure but for the look at key files."""
+
+import difflib
+import ipaddress
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pdchecks.pair.gpus import close_kinds, find_gpu
+from pdchecks.unknown import Unknown
+from pdctl.errors import UsageError
+from pdctl.inventory import TRUE_WORDS, Host, Inventory
+from pdctl.inventory_faults import SSH_CONNECTIONS, Fault
+from pdctl.policy_keys import unknown_keys
+from pdctl.policy_source import SITE, VARIABLE, policy_for, shipped_values, site_layer
+
+_BOOLEANS = (*TRUE_WORDS, "false", "no", "off", "0", "n", "f")
+_POOLS = ("prefill", "decode")
+_OWN_VARIABLES = ("gpu_kind", "simulated", VARIABLE)
+_ANSIBLE_VARIABLES = (
+    *("host", "port", "user", "password", "connection", "timeout", "python_interpreter", "private_key_file"),
+    *("become", "become_user", "become_method", "become_password", "become_pass", "become_exe", "become_flags"),
+    *("ssh_private_key_file", "ssh_common_args", "ssh_extra_args", "ssh_args", "ssh_executable", "ssh_pipelining"),
+    *(
+        "ssh_host",
+        "ssh_port",
+        "ssh_user",
+        "ssh_pass",
+        "ssh_password",
+        "ssh_retries",
+        "ssh_timeout",
+        "ssh_transfer_method",
+    ),
+)
+_KNOWN_VARIABLES = (*_OWN_VARIABLES, *(f"ansible_{name}" for name in _ANSIBLE_VARIABLES))
+_MOST_NAMED = 3
+
+
+class Judgement(NamedTuple):
+    """faults: nothing is done with the inventory before they are mended. warnings: one line each."""
+
+    faults: tuple[Fault, ...]
+    warnings: tuple[str, ...]
+
+
+def judge(inventory: Inventory) -> Judgement:
+    faults = [*inventory.faults]
+    for host in inventory:
+        faults += _of_host(host)
+    faults += _key_files(inventory)
+    faults += _policies(inventory)
+    return Judgement(tuple(faults), (*inventory.warnings, *_warnings(inventory)))
+
+
+def without_gpu_kind(inventory: Inventory) -> Iterator[str]:
+    """A warning for the nodes of the pools that `up` could not choose by their GPU."""
+    hosts = [host.name for host in inventory if "gpu_kind" not in host.variables and set(host.groups) & set(_POOLS)]
+    if hosts:
+        yield f"{_named(hosts)}: no gpu_kind; `pdctl inventory discover` asks the node and writes it"
+
+
+def _of_host(host: Host) -> Iterator[Fault]:
+    kind = host.variables.get("gpu_kind")
+    if kind is not None and (not isinstance(kind, str) or isinstance(find_gpu(kind), Unknown)):
+        near = close_kinds(str(kind))
+        hint = f"near it: {', '.join(near)}; " if near else ""
+        text = f"host `{host.name}` has an unknown GPU kind: `{kind}`"
+        yield Fault((host.name,), text, f"{hint}`pdctl help gpu-kinds` names them all")
+    simulated = host.variables.get("simulated")
+    if simulated is not None and str(simulated).strip().lower() not in _BOOLEANS:
+        yield Fault((host.name,), f"`simulated` of host `{host.name}` is `{simulated}`", "it is true or false")
+    if host.connection not in (*SSH_CONNECTIONS, "local"):
+        text = f"host `{host.name}` has the connection `{host.connection}`, which pdctl does not speak"
+        yield Fault((host.name,), text, "ansible_connection is ssh or local")
+    elif host.connection != "local" and "{{" not in host.address and (why := _no_address(host.address)):
+        text = f"host `{host.name}` has no usable address: `{host.address}` {why[0]}"
+        yield Fault((host.name,), text, why[1])
+
+
+def _no_address(address: str) -> tuple[str, str] | None:
+    """(why, what to do), or None for what may be one. Whether a name resolves is not asked here."""
+    hint = "ansible_host is an IP address or a name that resolves here"
+    if re.search(r"\s", address) or "/" in address:
+        return "is neither an IP address nor a name", hint
+    if "@" in address:
+        return "holds a user", "the user goes into ansible_user"
+    if re.fullmatch(r"[^:]+:\d+|\[.*\]:\d+", address):
+        return "holds a port", "the port goes into ansible_port"
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        # What looks like an address and is none would be looked up as a name, and not be found.
+        return ("is no IPv4 address", hint) if re.fullmatch(r"[\d.]+", address) else None
+    if parsed.is_unspecified or parsed.is_multicast or str(parsed) == "255.255.255.255":
+        return "is no address of one node", hint
+    return None
+
+
+def _key_files(inventory: Inventory) -> Iterator[Fault]:
+    users: dict[Path, list[str]] = {}
+    for host in inventory:
+        if host.private_key is not None and host.connection in SSH_CONNECTIONS and "{{" not in str(host.private_key):
+            users.setdefault(host.private_key, []).append(host.name)
+    for path, hosts in users.items():
+        if why := _unusable_key(path):
+            yield Fault(tuple(hosts), f"the SSH key `{path}` of {_named(hosts)} {why[0]}", why[1])
+
+
+def _unusable_key(path: Path) -> tuple[str, str] | None:
+    hint = "ansible_ssh_private_key_file names the private key on this machine"
+    try:
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):
+            return "is no file", hint
+        with path.open("rb") as stream:
+            begin = stream.read(64)
+    except OSError as error:
+        return f"cannot be read: {error.strerror}", hint
+    if begin.startswith((b"ssh-", b"ecdsa-", b"sk-")):
+        return "is a public key", f"the private one is `{path.with_suffix('')}`" if path.suffix == ".pub" else hint
+    if mode & 0o077:
+        return f"may be read by others (mode {mode & 0o777:04o}), so that ssh refuses it", f"chmod 600 {path}"
+    return None
+
+
+def _policies(inventory: Inventory) -> Iterator[Fault]:
+    hint = "`pdctl policy show` prints the keys and their values"
+    try:
+        site = site_layer(inventory)
+        policy_for(inventory)
+    except UsageError as error:
+        yield Fault((), f"{error.message}: {_line(error.detail)}", hint)
+        return
+    for path, near in unknown_keys(site, shipped_values()):
+        if len(path) == 1:
+            yield Fault((), f"{inventory.folder / SITE}: the policy has no key `{path[0]}`", near or hint)
+    same: dict[str, list[str]] = {}
+    of = policy_for(inventory)
+    for host in inventory:
+        given = host.variables.get(VARIABLE)
+        for text in _of_policy(host.name, given, of):
+            same.setdefault(text, []).append(host.name)
+    for text, hosts in same.items():
+        yield Fault(tuple(hosts), f"`{VARIABLE}` of {_named(hosts)}: {text}", hint)
+
+
+def _of_policy(host: str, given: Any, of: Callable[[str], object]) -> list[str]:
+    if given is None:
+        return []
+    if not isinstance(given, Mapping):
+        return ["must be a mapping of policy keys"]
+    if unknown := [path[0] for path, _near in unknown_keys(given, shipped_values()) if len(path) == 1]:
+        return [f"the policy has no key `{key}`" for key in unknown]
+    try:
+        of(host)
+    except UsageError as error:
+        # Which layer it was stands before the first colon, and names the host.
+        return [_line(error.detail or error.message).split(": ", 1)[-1]]
+    return []
+
+
+def _warnings(inventory: Inventory) -> Iterator[str]:
+    odd: dict[str, list[str]] = {}
+    for host in inventory:
+        for name in host.variables:
+            if near := _meant(name):
+                odd.setdefault(f"`{name}` is no variable that pdctl or Ansible knows; `{near}` is", []).append(
+                    host.name
+                )
+        if all(pool in host.groups for pool in _POOLS):
+            odd.setdefault("in both pools, prefill and decode", []).append(host.name)
+        for path, near in unknown_keys(host.variables.get(VARIABLE), shipped_values()):
+            if len(path) > 1 and near:
+                odd.setdefault(f"nothing reads `{'.'.join(path)}` of `{VARIABLE}`; {near}", []).append(host.name)
+    for path, near in unknown_keys(site_layer(inventory, lenient=True), shipped_values()):
+        if len(path) > 1 and near:
+            yield f"{inventory.folder / SITE}: nothing reads `{'.'.join(path)}`; {near}"
+    for text, hosts in odd.items():
+        yield f"{_named(hosts)}: {text}"
+
+
+def _meant(name: str) -> str | None:
+    """The known variable that a misspelt name must have meant."""
+    if name in _KNOWN_VARIABLES or not name.startswith(("ansible_", "gpu", "sim", "pdctl")):
+        return None
+    near = difflib.get_close_matches(name, _KNOWN_VARIABLES, n=1, cutoff=0.85)
+    return near[0] if near else None
+
+
+def _named(hosts: Iterable[str]) -> str:
+    names = list(hosts)
+    shown = ", ".join(f"`{name}`" for name in names[:_MOST_NAMED])
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return f"{'host' if len(names) == 1 else 'hosts'} {shown}{more}"
+
+
+def _line(text: str | None) -> str:
+    return (text or "").splitlines()[0] if text else ""

@@ -1,0 +1,51 @@
+"""What ssh says when it does not get through, in one line: what it means, its own words, what to do."""
+
+import re
+
+# (in ssh's words, what it means, what to do); the first that is found counts.
+_MEANINGS = (
+    (
+        r"REMOTE HOST IDENTIFICATION HAS CHANGED",
+        "its host key is not the known one, so that it was not connected to",
+        "if the node was installed anew: `ssh-keygen -R ADDRESS`, then connect once with ssh and compare the new key",
+    ),
+    (
+        r"Host key verification failed|host key is known for",
+        "its host key is not known here",
+        "connect once with ssh and compare the key's fingerprint with the node's own",
+    ),
+    (
+        r"Permission denied|Too many authentication failures|Authentication failed",
+        "the node takes none of the keys, nor a password",
+        "see ansible_user and ansible_ssh_private_key_file, or load the key with ssh-add",
+    ),
+    (
+        r"UNPROTECTED PRIVATE KEY FILE|Identity file .* not accessible|Load key ",
+        "the SSH key cannot be used",
+        "see ansible_ssh_private_key_file: it is the private half, and nobody else may read it",
+    ),
+    (r"Could not resolve hostname", "its name does not resolve here", "give the host an address with ansible_host"),
+    (r"Connection refused", "nothing listens on its SSH port", "see whether sshd runs there (ansible_port)"),
+    (
+        r"banner exchange|kex_exchange_identification|Connection closed|Connection reset",
+        "what listens on its SSH port speaks no SSH",
+        "see whether it is sshd that listens there (ansible_port), and its limits (MaxStartups)",
+    ),
+    (
+        r"timed out|No route to host|Network is unreachable|Host is down",
+        "no answer from its address",
+        "see whether the node is up, and whether no firewall is in between",
+    ),
+)
+_NOISE = re.compile(r"^(?:@+|Warning: Permanently added .*|Failed to connect to the host via ssh:?|\*+.*)$")
+
+
+def in_plain_words(said: str) -> str:
+    """One line. What is of no known kind comes back as its telling line alone."""
+    lines = [line.strip().removeprefix("Failed to connect to the host via ssh: ").strip() for line in said.splitlines()]
+    lines = [line for line in lines if line and not _NOISE.match(line)]
+    for pattern, meaning, remedy in _MEANINGS:
+        told = [line for line in lines if re.search(pattern, line)]
+        if told:
+            return f"{meaning} (ssh: {lines[-1] if 'HAS CHANGED' in told[-1] else told[-1]}); {remedy}"
+    return lines[-1] if lines else "no reason given"
