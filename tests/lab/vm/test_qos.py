@@ -12,6 +12,8 @@ from tests.lab.vm import rdma
 from tests.lab.vm.fabric import PDCTL, POLICY
 from tests.lab.vm.machine import Card, VirtualMachine
 
+from pdchecks.roce import xoff_bytes
+
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1800)]
 
 CARD = Card.DATA.device
@@ -26,7 +28,8 @@ RUN_DEADLINE_S = 900.0
 def vm(machine: VirtualMachine, tmp_path_factory: pytest.TempPathFactory) -> VirtualMachine:
     machine.restore()
     rdma.add_rxe(machine)
-    machine.ssh("modprobe labdcb")
+    # The card tells no speed of its own, and headroom is computed from it.
+    machine.ssh(f"modprobe -a labdcb rdma_cm && ethtool -s {CARD} speed 100000 duplex full")
     return machine
 
 
@@ -80,6 +83,11 @@ def test_qos_is_set_read_back_made_again_when_the_driver_forgot_it_and_rolled_ba
     fit = _live(vm)
     assert _pfc(vm) == [LOSSLESS]
     assert [FABRIC["dscp"], LOSSLESS] in json.loads(vm.ssh(f"dcb -j -N app show dev {CARD} dscp-prio"))["dscp_prio"]
+    buffer = json.loads(vm.ssh(f"dcb -j buffer show dev {CARD}"))
+    own = buffer["prio_buffer"][LOSSLESS]
+    assert buffer["prio_buffer"].count(own) == 1
+    mtu = FABRIC["mtu"]["netdev"]
+    assert buffer["buffer_size"][own] >= xoff_bytes(100_000, FABRIC["cable_length_m"], mtu) + mtu
     assert "RX:\t\toff" in vm.ssh(f"ethtool -a {CARD}")
     tos = vm.ssh("cat /sys/kernel/config/rdma_cm/rxe0/ports/1/default_roce_tos")
     assert int(tos) & ~3 == MARK
