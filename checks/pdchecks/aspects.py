@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from pdchecks.evidence import Quote
-from pdchecks.facts.deployment import Deployed
+from pdchecks.facts.deployment import Deployed, EngineCommand
 from pdchecks.facts.firmware import FirmwareImages, NvParameter
 from pdchecks.facts.gpu import Gpu
 from pdchecks.facts.host import (
@@ -171,6 +171,9 @@ def _flag(node: NodeFacts) -> Iterator[Value]:
     for deployed in node.all(Deployed):
         for name, value in deployed.settings.items():
             yield f"{deployed.deployment} {name}", value, deployed.quote
+    for command in node.all(EngineCommand):
+        for name, value in command.flags.items():
+            yield f"{command.unit} --{name}", value, command.quote
     for environment in node.all(Environment):
         for name, value in environment.values.items():
             if name.startswith(("NCCL_", "UCX_", "MC_", "CUDA_", "VLLM_", "NVSHMEM_", "NIXL_")):

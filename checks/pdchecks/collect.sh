@@ -251,6 +251,10 @@ engines() {
         [ -z "$pids" ] || look ls -d $pids
         look_line "tail -q -n 300 ${path%/status.json}/logs/*.log"
     done
+    # Never a secret that stands in a command line.
+    if has systemctl; then
+        look_line "systemctl show -p Id -p ExecStart -- 'vllm*' 'sglang*' 'pdctl-*' | sed -E 's/(--([a-z-]*-)?(key|token|secret|password|credentials?)[= ])[^ ;]+/\\1(kept-back)/g'"
+    fi
     has journalctl || return 0
     # Old systemd takes no pattern for a unit that never ran; it then prints nothing.
     root_line "journalctl -q --no-pager -o cat --since=-24h -u 'pdctl-*' -u 'vllm*' | tail -n 2000"
@@ -264,6 +268,9 @@ network() {
     has lldpctl && root_tool lldpctl
     has ethtool || look ethtool
     has mlnx_qos || look mlnx_qos
+    if has mlnx_qos || has dcb; then
+        look_line "grep -rlsE 'mln[x]_qos|[d]cb (pfc|app|buffer)' /etc/systemd/system /usr/lib/systemd/system /etc/udev/rules.d /usr/lib/udev/rules.d /etc/rc.local /etc/rc.d/rc.local /etc/network /etc/NetworkManager/dispatcher.d /etc/networkd-dispatcher /usr/local/sbin"
+    fi
     for path in $netdevs; do
         path=${path%/device}
         netdev=${path##*/}

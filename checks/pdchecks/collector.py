@@ -8,6 +8,8 @@ from pdchecks.policy import Policy
 # A tool that answers at all answers within this; nvidia-smi without a persistence daemon takes the longest, about 5 s.
 COMMAND_S = 10
 TOTAL_S = 90
+# Of the whole look at a node; the rest is for the connection and for what comes back.
+_SHARE_OF_DEADLINE = 0.75
 # mlx5 reads its firmware's counters about once a second; ten of them tell a rate from a single event.
 INTERVAL_S = 10
 MAX_INTERVAL_S = 60
@@ -22,20 +24,23 @@ _UNITS = (
     "lldpad.service",
     "nvidia-persistenced.service",
     "nvidia-fabricmanager.service",
+    "nvidia-imex.service",
     "pdctl-*.service",
 )
 
 
-def script(policy: Policy, interval_s: int = INTERVAL_S) -> str:
+def script(policy: Policy, interval_s: int = INTERVAL_S, deadline_s: float = 0) -> str:
     """The script for one node: its parameters as shell variables, then `collect.sh`.
 
     interval_s: seconds between the two readings of the counters, at most `MAX_INTERVAL_S`; 0 for one reading.
+    deadline_s: of the whole look; a longer one than usual gives a slow node's commands more time, in proportion.
     """
+    total_s = max(TOTAL_S, int(deadline_s * _SHARE_OF_DEADLINE))
     values = policy.values
     units = {unit for family in values.services.get("rdma", {}).values() for unit in family.units}
     parameters = {
-        "command_s": str(COMMAND_S),
-        "total_s": str(TOTAL_S),
+        "command_s": str(COMMAND_S * total_s // TOTAL_S),
+        "total_s": str(total_s),
         "interval_s": str(min(max(0, interval_s), MAX_INTERVAL_S)),
         "most": str(_MOST_BYTES),
         "locales": " ".join(values.locale.candidates),

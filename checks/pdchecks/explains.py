@@ -42,7 +42,7 @@ EXPLAINS: tuple[Edge, ...] = (
     Edge("PD-LINK-001", "PD-RDMA-002", "nothing is answered through a port that is not active", _LOST, fabric=True),
     *_edges("PD-PCIE-005", "the PCIe link to the card fails", "PD-MLX-002", "PD-DRV-001"),
     *_edges("PD-GPU-007", "a driver that does not answer starts no program", "PD-GPU-009"),
-    Edge("PD-GPU-008", "PD-GPU-009", "CUDA waits for the fabric manager", ("not yet initialized",)),
+    Edge("PD-GPU-008", "PD-GPU-009", "CUDA waits for the fabric manager", ("not yet initialized", "fabric manager")),
     *_edges("PD-GPU-006", "the program met the bad memory", "PD-GPU-009"),
     Edge("PD-PCIE-005", "PD-GPU-005", "the PCIe link to the GPU fails", ("fallen off the bus",)),
     *_edges("PD-MLX-002", "a card whose firmware stopped sends nothing", "PD-LINK-006", "PD-LINK-001", "PD-RDMA-001"),

@@ -30,10 +30,12 @@ def reaches(value: int | None, floor: int | None) -> bool:
 def limits(node: NodeFacts, name: str) -> Iterator[Limit]:
     """The limits of that resource that are judged by themselves.
 
-    Not a unit's that only repeats the manager's default, nor a unit's own process: PD-SVC-002 compares those two.
+    Not a unit's that only repeats the manager's default, nor the process of a unit whose limit was seen: PD-SVC-002
+    compares those two.
     """
-    pids = {f"process {unit.pid}" for unit in node.all(Unit) if unit.pid}
     named = [limit for limit in node.all(Limit) if limit.name == name]
+    scopes = {limit.scope for limit in named}
+    pids = {f"process {unit.pid}" for unit in node.all(Unit) if unit.pid and f"unit {unit.name}" in scopes}
     defaults = {(limit.soft, limit.hard) for limit in named if limit.scope == SERVICES}
     for limit in named:
         repeats = limit.scope.startswith("unit ") and (limit.soft, limit.hard) in defaults

@@ -6,6 +6,7 @@ This list is the table of contents. An ID is never reused.
 from pdchecks.check import Check
 from pdchecks.checks import (
     base_reachable,
+    boot_qos,
     boot_sysctl,
     clock_pair,
     counters_saturated,
@@ -38,6 +39,7 @@ from pdchecks.checks import (
     gpu_memory,
     gpu_mode,
     gpu_query,
+    gpu_throttle,
     gpu_xid,
     huge_pages,
     kernel_buffers,
@@ -159,6 +161,7 @@ CHECKS: tuple[Check, ...] = (
     kernel_buffers.CHECK,
     rail_filters.CHECK,
     boot_sysctl.CHECK,
+    boot_qos.CHECK,
     disk_errors.CHECK,
     rdma_units.CHECK,
     engine_units.CHECK,
@@ -176,6 +179,7 @@ CHECKS: tuple[Check, ...] = (
     cuda_refused.CHECK,
     gpu_xid.CHECK,
     gpu_ecc.CHECK,
+    gpu_throttle.CHECK,
     gpu_mode.CHECK,
     gpu_memory.CHECK,
     gpu_context.CHECK,

@@ -6,7 +6,12 @@ import re
 _ENGINE = re.compile(r"(?:pdctl-|pdserve|vllm|sglang|prefill|decode|mooncake).*\.service")
 # systemd's own default gives up after so many starts in ten seconds; systemd.unit(5), StartLimitBurst.
 MANY_RESTARTS = 5
-GPU_DAEMONS = ("nvidia-fabricmanager.service", "nvidia-persistenced.service", "nvidia-mps.service")
+GPU_DAEMONS = (
+    "nvidia-fabricmanager.service",
+    "nvidia-persistenced.service",
+    "nvidia-mps.service",
+    "nvidia-imex.service",
+)
 
 
 def is_engine(name: str) -> bool:

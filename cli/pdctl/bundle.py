@@ -95,11 +95,27 @@ def _folder(name: str) -> str:
     return quoted if quoted.strip(".") else quoted.replace(".", "%2E")
 
 
-@contextmanager
-def _archive(path: Path) -> Iterator[tarfile.TarFile]:
+def refuse(path: Path) -> None:
+    """Raises UsageError where no bundle can be written there, as far as that shows before it is."""
+    _suffix(path)
+    if os.path.lexists(path):
+        raise UsageError(f"`{path}` is there already", hint="name a new file, or remove that one")
+    if not path.parent.is_dir():
+        raise UsageError(
+            f"cannot write `{path}`", detail=f"`{path.parent}` is no folder", hint="make it, or name another"
+        )
+
+
+def _suffix(path: Path) -> str:
     suffix = next((known for known in _FORMATS if path.name.endswith(known)), None)
     if suffix is None:
         raise UsageError(f"`{path}` names no format", hint=f"end it with {', '.join(_FORMATS)}")
+    return suffix
+
+
+@contextmanager
+def _archive(path: Path) -> Iterator[tarfile.TarFile]:
+    suffix = _suffix(path)
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError as error:

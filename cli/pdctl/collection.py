@@ -52,10 +52,10 @@ def collect(
     """Of every node of the inventory, in its order, or of this host. interval_s: between two readings of counters."""
     if inventory is None:
         name = platform.node() or "localhost"
-        outcomes = [run_local(name, _asked(script(policy_of(name), interval_s)), deadline_s)]
+        outcomes = [run_local(name, _asked(script(policy_of(name), interval_s, deadline_s)), deadline_s)]
         ways = {name: "local"}
     else:
-        scripts = {host.name: script(policy_of(host.name), interval_s) for host in inventory}
+        scripts = {host.name: script(policy_of(host.name), interval_s, deadline_s) for host in inventory}
         ways = {host.name: _way(host) for host in inventory}
         outcomes = run_everywhere(
             inventory.hosts,

@@ -55,7 +55,7 @@ def mend(
         if not people:
             put(report, output, threshold, verbose=verbose, fix=document(made, False, None))
         return exit_status(report, output, threshold)
-    ran = run(made, visit.hosts, become=become, connect_s=visit.connect_s)
+    ran = run(made, visit.hosts, become=become, connect_s=visit.connect_s, while_serving=while_serving)
     after = visit.judge(visit.look())
     what = moved(report.findings, after.findings)
     print_lines(lambda width: moved_lines(what, width), stderr=not people)
@@ -88,13 +88,13 @@ def agree(plan: Plan, *, yes: bool) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def run(plan: Plan, hosts: Inventory | None, *, become: bool, connect_s: float) -> ExitCode:
+def run(plan: Plan, hosts: Inventory | None, *, become: bool, connect_s: float, while_serving: bool) -> ExitCode:
     """`pdctl provision` for each batch, with its tags and nodes alone. hosts: None for this host."""
     with _inventory(hosts, plan) as inventory:
-        return worst([_run(batch, inventory, become, connect_s) for batch in plan.batches])
+        return worst([_run(batch, inventory, become, connect_s, while_serving) for batch in plan.batches])
 
 
-def _run(batch: Batch, inventory: Path, become: bool, connect_s: float) -> ExitCode:
+def _run(batch: Batch, inventory: Path, become: bool, connect_s: float, while_serving: bool) -> ExitCode:
     from pdctl.provisioning.render import text
 
     options = Options(
@@ -104,6 +104,9 @@ def _run(batch: Batch, inventory: Path, become: bool, connect_s: float) -> ExitC
         tags=batch.tags,
         become=become,
         connect_timeout_s=int(connect_s),
+        # The second look follows at once.
+        verify=False,
+        while_serving=while_serving,
     )
     with progress() as watch:
         report = provision(options, watch, warn=_warn)

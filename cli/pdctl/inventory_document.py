@@ -16,6 +16,7 @@ from pdctl.errors import PdError, UsageError
 from pdctl.exit_codes import ExitCode
 
 DEADLINE_S = 120.0
+_VAULT = re.compile(r"Attempting to decrypt but no vault secrets found|Decryption failed[^\n]*")
 _HINTS = {
     "script": "run it with `--list`: it must print one JSON object, and nothing else, and exit 0",
     "text of a script": "a dynamic inventory must be executable: `chmod +x`",
@@ -106,10 +107,10 @@ def warnings(said: str) -> Iterator[str]:
 def _unreadable(source: Path, limit: str | None, said: str) -> UsageError:
     if limit and ("limit" in said or "pattern" in said) and "parse inventory" not in said:
         return UsageError(f"`--limit {limit}` selects nothing in `{source}`", detail=_first_sentence(said))
-    if "no vault secrets" in said or "Decryption failed" in said:
+    if closed := _VAULT.search(said):
         return UsageError(
             f"a vault of the inventory `{source}` cannot be opened",
-            detail=_first_sentence(said).removeprefix("[ERROR]: "),
+            detail=closed[0],
             hint="name the file with its password in ANSIBLE_VAULT_PASSWORD_FILE",
         )
     kind = _kind(source)

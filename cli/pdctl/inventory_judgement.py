@@ -36,6 +36,8 @@ _ANSIBLE_VARIABLES = (
 )
 _KNOWN_VARIABLES = (*_OWN_VARIABLES, *(f"ansible_{name}" for name in _ANSIBLE_VARIABLES))
 _MOST_NAMED = 3
+_OF = "\0"
+"""Stands for the hosts in a text, until they are known."""
 
 
 class Judgement(NamedTuple):
@@ -46,10 +48,7 @@ class Judgement(NamedTuple):
 
 
 def judge(inventory: Inventory) -> Judgement:
-    faults = [*inventory.faults]
-    for host in inventory:
-        faults += _of_host(host)
-    faults += _key_files(inventory)
+    faults = [*inventory.faults, *_of_hosts(inventory), *_key_files(inventory)]
     faults += _policies(inventory)
     return Judgement(tuple(faults), (*inventory.warnings, *_warnings(inventory)))
 
@@ -61,22 +60,30 @@ def without_gpu_kind(inventory: Inventory) -> Iterator[str]:
         yield f"{_named(hosts)}: no gpu_kind; `pdctl inventory discover` asks the node and writes it"
 
 
-def _of_host(host: Host) -> Iterator[Fault]:
+def _of_hosts(inventory: Inventory) -> Iterator[Fault]:
+    """What a group gives to all of its hosts is one fault, not one a host."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for host in inventory:
+        for text, hint in _of_host(host):
+            found.setdefault((text, hint), []).append(host.name)
+    for (text, hint), hosts in found.items():
+        yield Fault(tuple(hosts), text.replace(_OF, _named(hosts), 1), hint)
+
+
+def _of_host(host: Host) -> Iterator[tuple[str, str]]:
+    """(text, with `_OF` for whose it is; what to do)."""
     kind = host.variables.get("gpu_kind")
     if kind is not None and (not isinstance(kind, str) or isinstance(find_gpu(kind), Unknown)):
         near = close_kinds(str(kind))
         hint = f"near it: {', '.join(near)}; " if near else ""
-        text = f"host `{host.name}` has an unknown GPU kind: `{kind}`"
-        yield Fault((host.name,), text, f"{hint}`pdctl help gpu-kinds` names them all")
+        yield f"{_OF}: unknown GPU kind `{kind}`", f"{hint}`pdctl help gpu-kinds` names them all"
     simulated = host.variables.get("simulated")
     if simulated is not None and str(simulated).strip().lower() not in _BOOLEANS:
-        yield Fault((host.name,), f"`simulated` of host `{host.name}` is `{simulated}`", "it is true or false")
+        yield f"{_OF}: `simulated` is `{simulated}`", "it is true or false"
     if host.connection not in (*SSH_CONNECTIONS, "local"):
-        text = f"host `{host.name}` has the connection `{host.connection}`, which pdctl does not speak"
-        yield Fault((host.name,), text, "ansible_connection is ssh or local")
+        yield f"{_OF}: pdctl does not speak the connection `{host.connection}`", "ansible_connection is ssh or local"
     elif host.connection != "local" and "{{" not in host.address and (why := _no_address(host.address)):
-        text = f"host `{host.name}` has no usable address: `{host.address}` {why[0]}"
-        yield Fault((host.name,), text, why[1])
+        yield f"{_OF}: no usable address: `{host.address}` {why[0]}", why[1]
 
 
 def _no_address(address: str) -> tuple[str, str] | None:

@@ -122,6 +122,10 @@ def _fill_in_templates() -> None:
         if context.CLIARGS["export"]:
             return variables
         ours = [name for name in sorted(variables) if name.startswith("ansible_") or name in _FILLED_IN]
+        for name in ours:
+            if hasattr(variables[name], "_ciphertext"):
+                # Plain: what still carries the mark of a vault is dumped as the vault.
+                variables[name] = json.loads(json.dumps(str(variables[name])))
         if not (templates := [name for name in ours if _has_template(variables[name])]):
             return variables
         templar = Templar(loader=self.loader, variables=self.vm.get_vars(host=host))

@@ -13,17 +13,24 @@ from tests.lab.nodes import Lab
 _TOOLS = ("mmdebstrap", "systemd-nspawn", "ip", "ssh", "ssh-keygen")
 
 
-@pytest.fixture(scope="session")
-def lab_machine() -> None:
-    """Skips with the reason where no lab can be; cleans up after a test run that was killed."""
+def prepare() -> str | None:
+    """Why no lab can be on this machine, or None; cleans up after a test run that was killed."""
     if os.geteuid() != 0:
-        pytest.skip("the node lab needs root")
+        return "the node lab needs root"
     if not Path("/etc/debian_version").exists():
-        pytest.skip("the node lab makes its nodes with mmdebstrap, on Debian or Ubuntu")
+        return "the node lab makes its nodes with mmdebstrap, on Debian or Ubuntu"
     missing = [tool for tool in _TOOLS if shutil.which(tool) is None]
     if missing:
-        pytest.skip(f"the node lab misses {', '.join(missing)}: run scripts/lab-packages")
+        return f"the node lab misses {', '.join(missing)}: run scripts/lab-packages"
     sweep()
+    return None
+
+
+@pytest.fixture(scope="session")
+def lab_machine() -> None:
+    """Skips with the reason where no lab can be."""
+    if reason := prepare():
+        pytest.skip(reason)
 
 
 @pytest.fixture(scope="module")

@@ -111,10 +111,16 @@ class Lab:
         return run(*self.command(*command, environment=environment), timeout_s=timeout_s)
 
     def start(self, *command: str, environment: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
-        """`command` in the controller's namespace, its streams piped; it is ended with the lab at the latest."""
+        """`command` in the controller's namespace, its streams piped, leader of its own group; it ends with the lab."""
         argv = self.command(*command, environment=environment)
         process = subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8"
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            start_new_session=True,
         )
         self._ledger.process(process.pid)
         return process

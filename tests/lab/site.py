@@ -122,6 +122,15 @@ class Site:
     ) -> subprocess.Popen[str]:
         return self.lab.start(str(PDCTL), "provision", str(inventory), *options, environment=environment)
 
+    @property
+    def runs(self) -> Path:
+        """Where the controller keeps its records."""
+        return self.lab.known_hosts.parent.parent / "state" / "pdctl" / "runs"
+
+    def newest_run(self) -> str | None:
+        names = sorted(path.name for path in self.runs.iterdir()) if self.runs.is_dir() else []
+        return names[-1] if names else None
+
     def record(self, ran: Ran) -> Path:
         return Path(ran.document["run"]["folder"])
 

@@ -38,6 +38,18 @@ _REFUSALS = {
             impact=Impact.RESTART_ENGINE,
         ),
     ),
+    "fabric-version": _Refusal(
+        "fabric of the GPUs",
+        "the fabric manager is of another version than the driver",
+        "It stops at its start, and without it no CUDA program starts on a machine with NVSwitch. Upgrades of one package "
+        "and not of the other end so.",
+        ("systemctl status nvidia-fabricmanager", "nv-fabricmanager --version", "cat /proc/driver/nvidia/version"),
+        Remedy(
+            "Install the fabric manager of exactly the driver's version, and hold both packages together.",
+            commands=("systemctl restart nvidia-fabricmanager",),
+            impact=Impact.RESTART_ENGINE,
+        ),
+    ),
     "driver-too-old": _Refusal(
         "driver against CUDA",
         "the driver is too old for the CUDA that the program was built for",
@@ -111,6 +123,7 @@ _REFUSALS = {
 
 
 def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
+    # Of one object the first word speaks: what came after is mostly its consequence.
     kinds: dict[str, list[CudaRefused]] = {}
     for refused in node.all(CudaRefused):
         kinds.setdefault(refused.kind, []).append(refused)

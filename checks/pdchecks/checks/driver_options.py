@@ -76,7 +76,7 @@ def _remedy(module: str, names: Iterable[str], node: NodeFacts) -> Remedy:
     )
     commands = (
         f"grep -rn {module} /etc/modprobe.d",
-        f"sed -i -E {_deletions(module, names)} /etc/modprobe.d/*.conf",
+        *(f"sed -i -E {rules} /etc/modprobe.d/*.conf" for rules in _deletions(module, names)),
         of_family(node, debian="update-initramfs -u", redhat="dracut -f"),
     )
     if module in _OF_THE_ROLE:
@@ -84,14 +84,18 @@ def _remedy(module: str, names: Iterable[str], node: NodeFacts) -> Remedy:
     return Remedy(text, commands=commands, impact=Impact.DRIVER_RELOAD)
 
 
-def _deletions(module: str, names: Iterable[str]) -> str:
-    """sed's expressions that take these options out of the module's lines, and a line that is left without any."""
+def _deletions(module: str, names: Iterable[str]) -> Iterator[str]:
+    """sed's expressions that take these options out of the module's lines, and a line that is left without any.
+
+    None where nothing that stands for a name is one: it belongs into no shell.
+    """
+    plain = [re.escape(name) for name in names if re.fullmatch(r"[\w.-]{1,80}", name)]
     # modprobe.d(5): - and _ in a module's name are the same.
     line = f"/^[ \\t]*options[ \\t]+{re.escape(module).replace('_', '[-_]')}"
-    taken = "|".join(re.escape(name) for name in names)
-    # One at a time: two that stand side by side share the space between them.
-    one = f"{line}[ \\t]/s/[ \\t]+({taken})(=[^ \\t]*)?([ \\t]|$)/\\3/"
-    return f"-e ':again' -e '{one}' -e 't again' -e '{line}[ \\t]*$/d'"
+    if plain:
+        # One at a time: two that stand side by side share the space between them.
+        one = f"{line}[ \\t]/s/[ \\t]+({'|'.join(plain)})(=[^ \\t]*)?([ \\t]|$)/\\3/"
+        yield f"-e ':again' -e '{one}' -e 't again' -e '{line}[ \\t]*$/d'"
 
 
 def _past(module: str, names: dict[str, list[Quote]]) -> Verdict:

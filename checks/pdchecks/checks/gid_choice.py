@@ -1,18 +1,19 @@
 """Which GID a program should use, and whether the one that it was told to use can work."""
 
 from collections.abc import Iterator
-from ipaddress import ip_address, ip_network
+from ipaddress import IPv6Address, ip_address, ip_network
 
 from pdchecks.check import Need, NodeCheck, Verdict
 from pdchecks.evidence import Quote
+from pdchecks.fabric import is_infiniband
 from pdchecks.facts.host import Environment
-from pdchecks.facts.log import GidInUse
+from pdchecks.facts.log import GidInUse, QpFailure
 from pdchecks.facts.rdma import EmptyGid, Gid
 from pdchecks.finding import Remedy, Severity, Status
 from pdchecks.gids import Table, gid_variables, tables
 from pdchecks.nodefacts import NodeFacts
 from pdchecks.policy import Policy
-from pdchecks.unknown import Unknown
+from pdchecks.unknown import Unknown, known
 
 
 def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
@@ -31,6 +32,7 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
     for used in node.all(GidInUse):
         good = [gid for table in tables(node) if table.device == used.device for gid in table.usable]
         yield _judge_use(used, [gid for gid in good if _inside(gid, subnets)])
+    yield from _refused(node, subnets)
 
 
 def _inside(gid: Gid, subnets: list[str]) -> bool:
@@ -98,6 +100,26 @@ def _judge_choice(table: Table, good: list[Gid], name: str, index: int, quote: Q
     )
 
 
+def _refused(node: NodeFacts, subnets: list[str]) -> Iterator[Verdict]:
+    """Queue pairs that a library could not connect from a link-local GID; one that is made from a MAC is Ethernet's."""
+    seen: set[str] = set()
+    for failure in node.all(QpFailure):
+        device = known(failure.device) or "queue pair"
+        try:
+            address = IPv6Address(known(failure.local_gid) or "::")
+        except ValueError:
+            continue
+        from_mac = address.packed[11:13] == b"\xff\xfe"
+        if not (address.is_link_local and from_mac) or device in seen or is_infiniband(node, device):
+            continue
+        seen.add(device)
+        good = [gid for table in tables(node) if table.device == device for gid in table.usable]
+        use = GidInUse(
+            quote=failure.quote, program="the program", device=device, index=Unknown("not read"), address=address
+        )
+        yield _judge_use(use, [gid for gid in good if _inside(gid, subnets)])
+
+
 def _judge_use(used: GidInUse, good: list[Gid]) -> Verdict:
     at = "" if isinstance(used.index, Unknown) else f" (index {used.index})"
     address = used.address.ipv4_mapped or used.address
@@ -113,8 +135,11 @@ def _judge_use(used: GidInUse, good: list[Gid]) -> Verdict:
         (used.quote, *(gid.quote for gid in good)),
         (f"show_gids {used.device}",),
         Remedy(
-            f"Let the program take the GID of a routable IPv4 address: MC_GID_INDEX={advice or 'INDEX'} for Mooncake.",
-            commands=(f"export MC_GID_INDEX={good[0].index}",) if good else (f"show_gids {used.device} | grep v2",),
+            "Let the program take the GID of a routable IPv4 address: NCCL_IB_GID_INDEX for NCCL (since 2.21 it finds one "
+            "by itself), UCX_IB_GID_INDEX for UCX, MC_GID_INDEX for Mooncake.",
+            commands=(f"export MC_GID_INDEX={good[0].index} NCCL_IB_GID_INDEX={good[0].index}",)
+            if good
+            else (f"show_gids {used.device} | grep v2",),
             survives_reboot=False,
         ),
     )

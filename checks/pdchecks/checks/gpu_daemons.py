@@ -1,10 +1,11 @@
-"""Daemons that GPUs need: the fabric manager of NVSwitch machines, the persistence daemon."""
+"""Daemons that GPUs need: the fabric manager of NVSwitch machines, the persistence daemon, IMEX."""
 
 from collections.abc import Iterator
 
 from pdchecks.check import Need, NodeCheck, Verdict
 from pdchecks.facts.host import Unit
 from pdchecks.finding import Impact, Remedy, Severity, Status
+from pdchecks.gpus import Device, devices
 from pdchecks.nodefacts import NodeFacts
 from pdchecks.policy import Policy
 from pdchecks.units import GPU_DAEMONS
@@ -14,6 +15,8 @@ _WITHOUT = {
     "initialized); its version must be the driver's.",
     "nvidia-persistenced.service": "The driver lets go of a GPU that no process uses, and initialises it anew at each start.",
     "nvidia-mps.service": "Clients of the multi-process service cannot start.",
+    "nvidia-imex.service": "On machines whose NVLink goes beyond one node (GB200 NVL72) no GPU memory of another node can be "
+    "mapped without it.",
 }
 
 
@@ -28,6 +31,31 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
         else:
             summary = f"{unit.name} is installed and {unit.active or 'not running'}"
             yield Verdict(Status.INFO, unit.name, summary, _WITHOUT[unit.name], (unit.quote,))
+    for device in devices(node):
+        state = device.known("fabric.state")
+        if state is not None:
+            yield _registered(device, state)
+
+
+def _registered(device: Device, state: str) -> Verdict:
+    """Whether the fabric manager has told the GPU who its neighbours are."""
+    status = device.known("fabric.status")
+    subject, quotes = f"{device.name} fabric", device.quote("fabric.state", "fabric.status")
+    if state == "Completed" and status in (None, "Success"):
+        return Verdict(Status.PASS, subject, "registered with the fabric manager", quotes=quotes)
+    return Verdict(
+        Status.FAIL,
+        subject,
+        f"fabric state is {state}" + (f", status {status}" if status else ""),
+        _WITHOUT["nvidia-fabricmanager.service"],
+        quotes,
+        ("nvidia-smi -q | grep -A4 Fabric", "systemctl status nvidia-fabricmanager"),
+        Remedy(
+            "Start the fabric manager of the driver's version; where it runs, read its journal for the link that fails.",
+            commands=("systemctl restart nvidia-fabricmanager", "journalctl -b -u nvidia-fabricmanager"),
+            impact=Impact.RESTART_ENGINE,
+        ),
+    )
 
 
 def _failed(unit: Unit) -> Verdict:
@@ -53,7 +81,11 @@ CHECK = NodeCheck(
     title="A daemon that GPUs need has failed",
     severity=Severity.HIGH,
     tools=("systemctl",),
-    sources=("NVIDIA Fabric Manager User Guide", "NVIDIA Driver Persistence documentation"),
+    sources=(
+        "NVIDIA Fabric Manager User Guide",
+        "NVIDIA Driver Persistence documentation",
+        "NVIDIA IMEX Service Guide",
+    ),
     need=Need.GPU,
     judge=judge,
 )

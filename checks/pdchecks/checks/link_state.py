@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pdchecks.check import Need, NodeCheck, Verdict
 from pdchecks.evidence import words
 from pdchecks.fabric import Port, carries_rdma, ports
+from pdchecks.facts.log import KernelEvent
 from pdchecks.facts.net import LinkSpeed
 from pdchecks.finding import Remedy, Severity, Status
 from pdchecks.nodefacts import NodeFacts
@@ -16,6 +17,13 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
     unused = policy.values.link.unused
     for port in ports(node):
         yield _judge_port(port, port.device in unused)
+    modules: dict[str, list[KernelEvent]] = {}
+    for event in node.all(KernelEvent):
+        # What asks for more power than the port gives is PD-PCIE-002's.
+        if event.kind == "module-error" and "ower" not in event.detail:
+            modules.setdefault(event.device, []).append(event)
+    for device, events in modules.items():
+        yield _judge_module(device, events)
     if not ports(node):
         yield from _unread(node)
     if not node.collected and not ports(node):
@@ -41,6 +49,21 @@ def _judge_port(port: Port, unused: bool) -> Verdict:
     status = Status.WARN if port.state == "ACTIVE_DEFER" else Status.FAIL
     cause = f"State {port.state}, physical state {physical or 'not printed'}. {cause}"
     return Verdict(status, port.name, f"port is {shown}", cause, port.quotes, verify, remedy)
+
+
+def _judge_module(device: str, events: list[KernelEvent]) -> Verdict:
+    """What the card says of the module in its port; the words are mlx5 events.c, mlx5_pme_error_to_string()."""
+    said = "; ".join(dict.fromkeys(event.detail for event in events))
+    return Verdict(
+        Status.FAIL,
+        f"{device} module",
+        f"the card reports an error of the module or cable in its port: {said}",
+        "The module does not answer, is of a kind that the card does not take, is too hot, or sits badly; the link may be up "
+        "for now, or not come up at all.",
+        tuple(event.quote for event in events[:4]),
+        (f"dmesg -T | grep '{device}.*Port module event'", "ethtool -m <netdev>"),
+        Remedy("Take the module out and put it back; then try another module, cable and port of the switch."),
+    )
 
 
 def _unread(node: NodeFacts) -> Iterator[Verdict]:

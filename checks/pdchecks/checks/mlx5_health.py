@@ -19,6 +19,22 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
     for device, events in cards.items():
         if any(event.kind != _RECOVERED for event in events):
             yield _judge(device, events)
+    hot = [event for event in node.all(KernelEvent) if event.kind == "card-hot"]
+    for device in dict.fromkeys(event.device for event in hot):
+        told = [event for event in hot if event.device == device]
+        yield Verdict(
+            Status.WARN,
+            f"{device} temperature",
+            f"the card says that it is too hot, {len(told)} times"
+            if len(told) > 1
+            else "the card says that it is too hot",
+            "Air does not reach it as it should, or its module is too warm. Hotter still it throttles, then stops.",
+            tuple(event.quote for event in told[:4]),
+            ("sensors | grep -A3 mlx5", f"mget_temp -d {device}", f"dmesg -T | grep {device}"),
+            Remedy(
+                "Look at the fans' speed and at what blocks the air; let the fans of a server with such cards run faster."
+            ),
+        )
 
 
 def _judge(device: str, events: list[KernelEvent]) -> Verdict:

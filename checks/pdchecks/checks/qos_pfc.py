@@ -75,7 +75,7 @@ def _from_counters(reading: Reading, lossless: int) -> Iterator[Verdict]:
         yield Verdict(
             Status.PASS, reading.name, f"PFC is on for priority {lossless}: it has pause counters", quotes=(quote,)
         )
-    elif lossless in counters and _would_show(reading.command, lossless):
+    elif lossless in counters and _would_show(reading.command, lossless) and not _breaks_off(reading):
         others = f"only priority {', '.join(map(str, paused))} has them" if paused else "no priority has any"
         yield _off(
             reading.name,
@@ -83,6 +83,11 @@ def _from_counters(reading: Reading, lossless: int) -> Iterator[Verdict]:
             lossless,
             reading.quote([f"rx_prio{lossless}_packets", f"rx_prio{lossless}_bytes"]),
         )
+
+
+def _breaks_off(reading: Reading) -> bool:
+    """Whether the list ends among the priorities: mlx5 prints their pause after their traffic, and then more."""
+    return not _GREP.search(reading.command) and bool(by_priority({list(reading.values)[-1]: 0}))
 
 
 def _would_show(command: str, priority: int) -> bool:

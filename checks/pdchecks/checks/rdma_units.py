@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-from pdchecks.check import NodeCheck, Verdict
+from pdchecks.check import NodeCheck, Verdict, mild
 from pdchecks.converge import converge, of_family
+from pdchecks.fabric import ports
 from pdchecks.facts.gpu import Gpu, GpuPresent
 from pdchecks.facts.host import LoadedModules, ModuleParameters, OsRelease, Unit, UnitAsked
 from pdchecks.facts.net import NicDriver
@@ -18,6 +19,7 @@ from pdchecks.unknown import Unknown, known
 _OLD_UNIT = "rdma.service"
 # NVIDIA's own stack loads them by its own unit.
 _VENDOR_UNIT = "openibd.service"
+_CONNECTION_MANAGER = ("rdma_cm", "rdma_ucm")
 _VERIFY = ("systemctl list-unit-files 'rdma*'", "lsmod | grep -E 'ib_uverbs|rdma_cm'", "ls /dev/infiniband")
 
 
@@ -145,7 +147,7 @@ def _modules(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
                 (f"modinfo {module}", "uname -r"),
             )
         elif name in installed or _uses_rdma(node):
-            yield Verdict(
+            verdict = Verdict(
                 Status.FAIL if _uses_rdma(node) else Status.WARN,
                 f"module {module}",
                 f"module {module} is not loaded",
@@ -154,6 +156,13 @@ def _modules(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
                 _VERIFY,
                 converge("rdma", "Load it now and at boot.", f"modprobe {module}"),
             )
+            unneeded = name in _CONNECTION_MANAGER and _has_no_connection_manager(node)
+            yield mild(verdict, "which EFA has no use for") if unneeded else verdict
+
+
+def _has_no_connection_manager(node: NodeFacts) -> bool:
+    """EFA, whose ports are neither Ethernet nor InfiniBand, is addressed by libfabric without rdma_cm."""
+    return bool(ports(node)) and all(port.layer == "Unspecified" for port in ports(node))
 
 
 def _cards_without_device(node: NodeFacts) -> list[NicDriver]:

@@ -1,5 +1,6 @@
 """Bytes above 0x7f in the configuration of yum and dnf: pasted quotes and no-break spaces that stop Python 2."""
 
+import shlex
 import unicodedata
 from collections.abc import Iterator
 
@@ -62,14 +63,15 @@ def _byte(fact: NonAsciiByte) -> Verdict:
 
 
 def _remedy(fact: NonAsciiByte) -> Remedy:
-    show = f"sed -n '{fact.line}p' {fact.path} | cat -A"
+    path = shlex.quote(fact.path)
+    show = f"sed -n '{fact.line}p' {path} | cat -A"
     if fact.character not in _TWINS:
         return Remedy("Type that character again in ASCII.", commands=(show,))
     found = "".join(f"\\x{byte:02x}" for byte in fact.character.encode())
     name = unicodedata.name(fact.character, "that character").lower()
     return Remedy(
         f"In that line, put the ASCII sign in the place of the {name}; delete it where it belongs to no value.",
-        commands=(show, f"LC_ALL=C sed -i '{fact.line}s/{found}/{_TWINS[fact.character]}/g' {fact.path}"),
+        commands=(show, f"LC_ALL=C sed -i '{fact.line}s/{found}/{_TWINS[fact.character]}/g' {path}"),
     )
 
 

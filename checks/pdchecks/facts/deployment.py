@@ -43,3 +43,11 @@ class Deployed(Fact):
     deployment: str
     model: str
     settings: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineCommand(Fact):
+    """The command line of an engine. flags: by name without dashes; one without a value is `on`."""
+
+    unit: str
+    flags: Mapping[str, str]

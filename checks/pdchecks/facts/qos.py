@@ -66,6 +66,13 @@ class CongestionControl(Fact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QosAtBoot(Fact):
+    """Files of services, udev rules and scripts that speak of a tool that sets QoS; empty: searched, and none does."""
+
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CnpMark(Fact):
     """How a receiver marks its congestion notifications. field: `DSCP` or `priority`; where: interface or PCI address."""
 

@@ -43,7 +43,7 @@ _HOST = re.compile(
     r"|sysinfo-snapshot-v?[\d.]{1,16}-(?P<snapshot>[A-Za-z0-9.-]{1,64}?)-\d{8}-\d{2,6}"
 )
 # Counters of a network interface that no check reads stand by hundreds in /sys/class/net.
-_NET = re.compile(r"class/net/[^/]{1,64}/(?:mtu|speed|qos/\w{1,20}|ecn/roce_(?:np|rp)/enable/[0-7])")
+_NET = re.compile(r"class/net/[^/]{1,64}/(?:mtu|speed|qos/\w{1,20}|ecn/roce_(?:np|rp)/(?:enable/[0-7]|cnp_\w{2,12}))")
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ SHAPES: tuple[Shape, ...] = (
     _shape("lldpctl", r"LLDP neighbors:|Interface:\s{1,8}\S{1,32}, via: LLDP", r"\s|-{3,}|Interface:"),
     _shape("lldpctl -f keyvalue", r"lldp\.[^.=\s]{1,32}\.(?:via|rid|chassis)", r"lldp\."),
     _shape("ofed_info -s", r"(?:MLNX_OFED_LINUX|OFED-internal|DOCA)-\d\S{2,60}:?\s*$", r"$^"),
+    _shape("mlxlink", r"Operational Info\s*$", r"\S[\w ().-]{1,50}(?:\[\w{1,8}\])?\s*: |[A-Z][A-Za-z ]{3,40}\s*$|-{4}"),
     _shape("perfquery", r"# Port (?:extended )?counters", r"[A-Za-z0-9]{3,40}:\.{2}"),
     _shape("ethtool -i (interface not named)", r"driver: \S", r"[a-z-]{3,30}:"),
     _shape("ethtool -S (interface not named)", r"NIC statistics:", r"\s+\S.{0,80}: \d"),
@@ -70,10 +71,17 @@ SHAPES: tuple[Shape, ...] = (
     _shape("dcb buffer show dev (interface not named)", r"prio-buffer \d", r"buffer-size|total-size"),
     _shape("dcb dcbx show dev (interface not named)", r"(?:host|lld-managed) (?:ieee|cee)\b", r"$^"),
     _shape("dcb pfc show dev (interface not named)", r"pfc-cap \d", r"prio-|requests|indications"),
+    _shape("dcb apptrust show dev (interface not named)", r"order: (?:dscp|pcp|port|ethtype)\b", r"$^"),
     _shape(
         "dcb app show dev (interface not named)", r"dscp-prio \S", r"(?:eth|stream|dgram|port|dscp|pcp)\S{0,8}-prio"
     ),
     _shape("ip addr show", r"\d{1,6}: [\w.@:-]{1,40}: <[A-Z0-9_,-]{0,200}> mtu \d", r"\s"),
+    _shape("ip -o addr show", r"\d{1,6}: [\w.@-]{1,32}\s+inet6? [0-9a-fA-F.:]{2,45}/", r"$^"),
+    _shape(
+        "ip -br addr show",
+        r"[\w.@-]{1,64}\s+(?:UP|DOWN|UNKNOWN)\s+(?:[0-9a-fA-F.:]{2,45}/\d{1,3}|[0-9a-f:]{11,60} <[A-Z_,-]{2,200}>)",
+        r"[\w.@-]{1,64}\s+(?:UP|DOWN|UNKNOWN|LOWERLAYERDOWN|DORMANT)\s",
+    ),
     _shape("ifconfig", r"[\w.:-]{1,40}(?:: flags=\d+<|\s+Link encap:)", _INDENTED),
     _shape(
         "ip neigh show",
@@ -98,6 +106,7 @@ SHAPES: tuple[Shape, ...] = (
         r"/(?:etc|run|usr/lib|usr/local/lib)/sysctl\.(?:d/[^\s:]{1,100}\.)?conf:\d{1,6}:",
         r"grep: ",
     ),
+    _shape("ps -ef", r"(?:UID|USER)\s+PID\s", r"[a-z_][\w.-]{0,31}\+?\s+\d{1,9}\s"),
     _shape("lsmod", r"Module\s+Size\s+Used by", r"\w{2,60}\s+\d{3,12}\s+-?\d"),
     _shape("modprobe -c", r"options [\w-]{2,60} [\w.]{2,60}=", r"options "),
     _shape("sysctl -a", r"(?:net|vm|kernel|fs|dev)\.[\w./-]{2,120} ?= ?\S", r"sysctl: "),
@@ -132,10 +141,18 @@ SHAPES: tuple[Shape, ...] = (
     _shape("timedatectl", r"\s*Local time: ", r"\s*[A-Z][A-Za-z ]{3,40}: "),
     _shape("chronyc tracking", r"Reference ID\s+: ", r"[A-Z][A-Za-z ()]{3,30}: "),
     _shape("systemctl show", r"Id=[\w@.\\-]{2,120}\.\w", r"[A-Z][A-Za-z]{2,40}="),
-    _shape("nvidia-smi topo -m", r"\s+(?:\x1b\S*)?GPU0\s", r"(?:GPU|NIC|mlx5|Legend)\S*|\s"),
+    _shape(
+        "nvidia-smi topo -m",
+        r"(?:\s+(?:\x1b\S*)?GPU0\s|GPU0\s+(?:GPU1|NIC0|mlx5_\d|CPU Affinity)\s)",
+        r"(?:GPU|NIC|mlx5|Legend)\S*|\s",
+    ),
     _shape("nvidia-smi -q", r"=+NVSMI LOG=+", r"\s|[A-Z][A-Za-z ]{3,40}\s+: |GPU [0-9A-F]{8}:"),
     _shape("nvidia-smi -L", r"GPU \d{1,3}: .{3,80}\(UUID: ", _INDENTED),
-    _shape("nvidia-smi", r"\| NVIDIA-SMI \d", r"[|+]"),
+    _shape(
+        "nvidia-smi",
+        r"\|\s{1,2}NVIDIA-SMI \d|\|\s{1,5}\d{1,3}\s+(?:(?:N/A|\d+)\s+(?:N/A|\d+)\s+)?\d{1,10}\s+[CGM+]{1,5}\s.*MiB\s*\|",
+        r"[|+]",
+    ),
     _shape(
         "nvidia-smi --query-gpu=(by the header) --format=csv",
         r"(?:index|uuid|gpu_uuid|name|gpu_name|timestamp|pci\.bus_id|gpu_bus_id|pid|memory\.\w{3,10}|driver_version)(?: \[\w{1,8}\])?, ",
@@ -170,6 +187,9 @@ ANY_HEAD = re.compile("|".join(re.sub(r"\(\?P<\w+>", "(?:", shape.head.pattern) 
 LOG = re.compile(
     r"\[\s{0,8}\d{1,9}\.\d{3,9}\]"  # dmesg, UCX
     r"|\[[A-Z][a-z]{2} [A-Z][a-z]{2}\s{1,2}\d{1,2} \d\d:\d\d:\d\d"  # dmesg -T
+    r"|\d{1,3},\d{1,12},\d{1,18},[-c];|(?:kern|user|daemon|syslog)\s{0,4}:[a-z]{3,6}\s{0,4}: "  # /dev/kmsg, dmesg -x
+    r"|\[[A-Z][a-z]{2} \d\d \d{4} \d\d:\d\d:\d\d\]"  # NVIDIA's fabric manager
+    r"|[A-Z][a-z]{2} [A-Z][a-z]{2}\s{1,2}\d{1,2} \d\d:\d\d:\d\d \d{4} \w{2,8}\.\w{3,7} "  # logread of OpenWrt
     r"|[A-Z][a-z]{2}\s{1,2}\d{1,2} \d\d:\d\d:\d\d "  # syslog, journalctl
     r"|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d"  # ISO: journalctl -o short-iso, Python, NIXL
     r"|[IWEF]\d{4,8} \d\d:\d\d:\d\d"  # glog: Mooncake
@@ -189,7 +209,7 @@ def of_json(value: Any) -> str | None:
             ("prio_pfc", "dcb -j pfc show dev (interface not named)"),
         )
         named = next((command for key, command in known if key in value), None)
-        return named or ("dcb -j app show dev (interface not named)" if "dscp_prio" in value else None)
+        return named or next((command for key, command in _DCB if key in value), None)
     rows = value if isinstance(value, Sequence) and not isinstance(value, str) else []
     first = next((row for row in rows if isinstance(row, Mapping) and row), None)
     if first is None:
@@ -197,6 +217,12 @@ def of_json(value: Any) -> str | None:
     return next((command for keys, command in _ROWS if keys <= first.keys()), None)
 
 
+_DCB = (
+    ("dscp_prio", "dcb -j app show dev (interface not named)"),
+    ("prio_buffer", "dcb -j buffer show dev (interface not named)"),
+    ("order", "dcb -j apptrust show dev (interface not named)"),
+    *((key, "dcb -j dcbx show dev (interface not named)") for key in ("host", "lld_managed", "ieee", "cee")),
+)
 _ROWS: tuple[tuple[frozenset[str], str], ...] = (
     (frozenset({"ifname", "port", "physical_state"}), "rdma -j link show"),
     (frozenset({"ifname", "port"}), "rdma -j statistic show"),

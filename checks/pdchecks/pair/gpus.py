@@ -72,6 +72,10 @@ class GpuChoice:
         return Unknown(f"`{self.word}` may be {', '.join(board.kind for board in self.boards)}: say which")
 
     @property
+    def kinds(self) -> frozenset[str]:
+        return frozenset(board.kind for board in self.boards)
+
+    @property
     def is_cpu(self) -> bool:
         return all(board.family == "cpu" for board in self.boards)
 

@@ -22,6 +22,13 @@ _REFUSALS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("no-forward", re.compile(r"forward compatibility was attempted on non supported HW")),
     ("ecc", re.compile(r"(?:CUDA error: )?uncorrectable ECC error encountered")),
     ("busy", re.compile(r"CUDA-capable device\(s\) is/are busy or unavailable")),
+    # NVIDIA's fabric manager, its own log and journal
+    (
+        "fabric-version",
+        re.compile(
+            r"fabric manager (?:NVIDIA GPU driver interface )?version \S{3,16} don'?t match with driver version [\d.]{3,16}"
+        ),
+    ),
     ("no-device", re.compile(r"no CUDA-capable device is detected|No CUDA GPUs are available")),
 )
 _SIZE = r"\d{1,7}(?:\.\d{1,3})? (?:[KMG]iB|bytes)"
@@ -34,7 +41,7 @@ _OTHER = re.compile(rf"Process \d{{1,9}} has (?P<held>{_SIZE}) memory in use")
 _NEEDED = (
     "not yet initialized", "too old (found version", "is insufficient for CUDA runtime", "cuda driver combination",
     "forward compatibility was", "uncorrectable ECC error enc", "busy or unavailable", "CUDA-capable device is detected",
-    "No CUDA GPUs", "CUDA out of memory",
+    "No CUDA GPUs", "CUDA out of memory", "match with driver version",
 )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""dcb(8): pfc, app, buffer and dcbx, as text and JSON (iproute2 dcb/*.c). A refused `dcb` prints "Attribute read:
+"""dcb(8): pfc, app, apptrust, buffer and dcbx, as text and JSON (iproute2 dcb/*.c). A refused `dcb` prints "Attribute read:
 Operation not supported"; JSON of `app` may carry a stray string between its pairs."""
 
 import json
@@ -14,6 +14,7 @@ from pdchecks.unknown import Unknown
 _PFC = re.compile(r"prio-pfc(?P<pairs>(?:\s+[0-7]:(?:on|off))+)")
 _BUFFERS = re.compile(r"(?P<what>prio-buffer|buffer-size)(?P<pairs>(?:\s+[0-7]:\w{1,12})+)")
 _DSCP = re.compile(r"dscp-prio(?P<pairs>(?:\s+\S{1,24}:[0-7])+)")
+_ORDER = re.compile(r"^order: (?P<order>(?:\w{2,12} ?){1,8})", re.MULTILINE)
 _DELAY = re.compile(r"\bdelay (?P<delay>\d{1,6})")
 # DSCP names that dcb prints without -N; iproute2 lib/rt_names.c and /etc/iproute2/rt_dsfield, in RFC 2474 numbers.
 _NAMES = {"CS0": 0, "CS1": 8, "CS2": 16, "CS3": 24, "CS4": 32, "CS5": 40, "CS6": 48, "CS7": 56, "EF": 46, "VA": 44} | {
@@ -38,11 +39,23 @@ def parse(block: Block) -> list[Fact] | Unknown:
     elif "app" in words(block.command):
         facts.append(QosTrust(quote=block.quote(text or "(no entry)"), netdev=netdev, trust="pcp"))
     if "dcbx" in words(block.command) and text:
+        owner = "os" if "host" in text.split() else "firmware" if "lld-managed" in text.split() else None
         facts.append(
-            QosDcbx(quote=block.quote(text), netdev=netdev, owner="os" if "host" in text.split() else "firmware")
+            QosDcbx(
+                quote=block.quote(text), netdev=netdev, owner=owner or Unknown("dcb names neither host nor firmware")
+            )
         )
+    if order := _ORDER.search(text):
+        facts.append(_trust(block, netdev, order["order"].split()))
     facts += _buffer(block, netdev, text)
     return facts
+
+
+def _trust(block: Block, netdev: str, order: list[str]) -> QosTrust:
+    """Of DSCP and PCP the one that stands first classifies a packet that carries both."""
+    first = next((word for word in order if word in ("dscp", "pcp")), "")
+    trust = first or Unknown(f"dcb: {netdev}: neither DSCP nor PCP is in the order of trust")
+    return QosTrust(quote=block.quote(f"order: {' '.join(order)}"), netdev=netdev, trust=trust)
 
 
 def _refused(block: Block, netdev: str, why: str) -> list[Fact]:
@@ -102,15 +115,33 @@ def _from_json(block: Block, netdev: str, text: str) -> list[Fact] | Unknown:
     except (ValueError, RecursionError):
         return Unknown("dcb printed JSON that cannot be read")
     facts: list[Fact] = []
-    pfc = data.get("prio_pfc") if isinstance(data, dict) else None
+    if not isinstance(data, dict):
+        return Unknown("dcb printed JSON of another form")
+    if isinstance(order := data.get("order"), list):
+        facts.append(_trust(block, netdev, [str(word) for word in order[:8]]))
+    if data.get("host") is True or data.get("lld_managed") is True:
+        owner = "os" if data.get("host") is True else "firmware"
+        facts.append(QosDcbx(quote=block.quote(text), netdev=netdev, owner=owner))
+    sizes, buffer_of = (_numbers(data.get(key)) for key in ("buffer_size", "prio_buffer"))
+    if sizes:
+        unsaid = Unknown("no delay was printed")
+        facts.append(
+            QosBuffer(quote=block.quote(text), netdev=netdev, sizes=sizes, buffer_of=buffer_of, cable_m=unsaid)
+        )
+    pfc = data.get("prio_pfc")
     if isinstance(pfc, list):
         on = frozenset(priority for priority, state in enumerate(pfc[:8]) if state is True)
         facts.append(QosPfc(quote=block.quote(text), netdev=netdev, enabled=on))
-    dscp = data.get("dscp_prio") if isinstance(data, dict) else None
+    dscp = data.get("dscp_prio")
     if isinstance(dscp, list):
         pairs = [(str(p[0]), str(p[1])) for p in dscp if isinstance(p, list) and len(p) >= 2]
         facts += _app(block, netdev, [pair for pair in pairs if pair[1] in "01234567"])
     return facts
+
+
+def _numbers(value: object) -> tuple[int, ...]:
+    listed = value if isinstance(value, list) else []
+    return tuple(number for number in listed[:16] if isinstance(number, int) and not isinstance(number, bool))
 
 
 READER = Reader("dcb", lambda block: runs(block, "dcb"), parse)

@@ -18,6 +18,8 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
             + r"|health recovery (?:flow aborted|failed).{0,60}|health recovery had a failure.{0,40})"
         ),
     ),
+    # drivers/net/ethernet/mellanox/mlx5/core/events.c, temp_warn
+    ("card-hot", re.compile(_MLX5 + r"(?P<detail>High temperature on sensors with bit set.{0,60})")),
     ("card-recovered", re.compile(_MLX5 + r"(?P<detail>health recovery succeeded)", re.IGNORECASE)),
     # drivers/net/ethernet/mellanox/mlx5/core/cmd.c, wait_func
     (
@@ -117,6 +119,6 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
 )
 # Each pattern above needs one of these in its line.
 NEEDED = (
-    "Fatal error", "health", "Health", "synd 0x", "timeout", "AER: ", "PCIe Bus Error", "NETDEV WATCHDOG", "of memory",
+    "Fatal error", "High temperature on", "health", "Health", "synd 0x", "timeout", "AER: ", "PCIe Bus Error", "NETDEV WATCHDOG", "of memory",
     "EXT4-fs", "XFS (", "oom-kill:", "TX timeout", "controller is down", " error, dev ", "Buffer I/O error", "mlx5_cmd",
 )  # fmt: skip

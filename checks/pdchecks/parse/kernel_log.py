@@ -149,8 +149,9 @@ _REFUSED = re.compile(
     r"^(?:dmesg: |sudo: |journalctl: )?.{0,60}(?:Operation not permitted|Permission denied|a password is required|is not allowed to)"
     r"|^No journal files were (?:found|opened)",
 )
+_FILTER = re.compile(r"\b(?:[efz]?grep|awk|sed)\b|\s(?:-l|--level|-f|--facility)\b")
 _SHAPE = re.compile(
-    r"mlx5_core [0-9a-f]{4}:|^\[\s*\d+\.\d+\] |\bQP \d+ error: |eighbou?r table overflow|async reg mr failed|\bkernel: |NVRM: |PCIe bandwidth"
+    r"mlx5_core [0-9a-f]{4}:|^\[\s*\d+\.\d+\] |^\d{1,3},\d+,\d+,[-c];|^kern\s*:[a-z]+\s*: |\bQP \d+ error: |eighbou?r table overflow|async reg mr failed|\bkernel: |NVRM: |PCIe bandwidth"
     r"|\bAER: |NETDEV WATCHDOG: |ut of memory: Kill|EXT4-fs (?:error )?\(|I/O error, dev ",
     re.MULTILINE,
 )
@@ -175,6 +176,8 @@ def parse(block: Block) -> list[Fact] | Unknown:
     # A grep behind it exits 1 for no match; so does dmesg where the kernel or sudo refuses, and then says so.
     if not facts and (block.rc not in (0, None, 1) or looks_like(block, _REFUSED)):
         return Unknown(f"the kernel log was not read: {block.output.strip()[:200]}")
+    if not block.output.strip() and runs(block, "dmesg") and not _FILTER.search(block.command):
+        return Unknown("the kernel log is empty: somebody cleared it, or this container is not shown the kernel's")
     return facts
 
 

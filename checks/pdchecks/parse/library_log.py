@@ -16,7 +16,8 @@ _USING = re.compile(rf"NET/IB ?: Using {_LIST}(?:.*?OOB (?P<oob>\S{{1,80}}))?")
 _USED = re.compile(r"\[\d{1,3}\](?P<device>[^:\s]{1,40}):\d{1,3}(?:/(?P<layer>\w{1,16}))?")
 _SOCKET = re.compile(rf"NET/Socket ?: Using {_LIST}|Using network Socket\b")
 _USED_SOCKET = re.compile(r"\[\d{1,3}\](?P<device>[^:\s]{1,40}):")
-_NONE = re.compile(r"NET/IB ?: No device found")
+# The second is NCCL's src/misc/ibvsymbols.cc, the third Mooncake's topology.cpp.
+_NONE = re.compile(r"NET/IB ?: No device found|Failed to open libibverbs\.so|No RDMA devices? found")
 _GDR = re.compile(
     r"GPU Direct RDMA (?:\(\w+\) )?(?P<state>Enabled|Disabled) for "
     r"(?:HCA \d{1,3} '(?P<device>[^':]{1,40})|GPU \S{1,20} / HCA (?P<hca>\d{1,3})(?P<why> \(distance [^)]{1,20}\))?)"
@@ -29,7 +30,7 @@ _GID = re.compile(
 # nccl src/transport/net_ib.cc and what was made of it (RCCL, UCCL).
 _UNREADABLE = re.compile(r"read failed in ncclIbRoceGetVersionNum: (?P<words>[A-Z][a-z ]{3,40})")
 _SHAPE = re.compile(
-    r"NET/(?:IB|Socket)|Using network Socket|GPU Direct RDMA|set by environment to|RDMA device: \S{1,40}, LID: "
+    r"NET/(?:IB|Socket)|Using network Socket|GPU Direct RDMA|set by environment to|libibverbs\.so|No RDMA device|RDMA device: \S{1,40}, LID: "
 )
 
 

@@ -61,7 +61,8 @@ def _neighbour(block: Block, netdev: str, fields: dict[str, str]) -> Iterator[Fa
 
 def _json(document: Any) -> Iterator[tuple[str, dict[str, str]]]:
     """`lldpcli -f json`: interfaces as a list of one-key objects, or one object; chassis keyed by the switch's name."""
-    listed = document.get("lldp", {}).get("interface", []) if isinstance(document, dict) else []
+    lldp = document.get("lldp") if isinstance(document, dict) else None
+    listed = lldp.get("interface", []) if isinstance(lldp, dict) else []
     for entry in listed if isinstance(listed, list) else [listed]:
         for netdev, fields in entry.items() if isinstance(entry, dict) else ():
             chassis, port = (fields.get(key, {}) if isinstance(fields, dict) else {} for key in ("chassis", "port"))

@@ -1,4 +1,4 @@
-"""Interfaces: ip(8) addr and link (text and JSON) and ifconfig(8)."""
+"""Interfaces: ip(8) addr and link (text, one line each, brief, JSON) and ifconfig(8)."""
 
 import json
 import re
@@ -17,6 +17,15 @@ _IFCONFIG = re.compile(r"(?P<name>[^\s:]{1,32}): flags=\d{1,9}<(?P<flags>[A-Z0-9
 _OLD_IFCONFIG = re.compile(r"(?P<name>\S{1,32})\s+Link encap:")
 _OLD_MTU = re.compile(r"\s+(?P<flags>UP\b[A-Z ]{0,60})\s+MTU:(?P<mtu>\d{1,7})")
 _INET = re.compile(r"\s+inet6? (?:addr:)?\s?(?P<address>[0-9a-fA-F.:]{2,45}(?:/\d{1,3})?)")
+# ip -o addr: a line an address, without the MTU; ip -br: no MTU either.
+_ONE_LINE = re.compile(
+    r"\d{1,7}: (?P<name>[^\s:@]{1,32})\s+inet6? (?P<address>[0-9a-fA-F.:]{2,45}(?:/\d{1,3})?)(?= ).*"
+)
+_BRIEF = re.compile(
+    r"(?P<name>[^\s@]{1,32})(?:@(?P<lower>\S{1,32}))?\s+(?:UP|DOWN|UNKNOWN|LOWERLAYERDOWN|DORMANT|NOTPRESENT|TESTING)\s+"
+    r"(?P<rest>(?:[0-9a-fA-F.:]{2,45}/\d{1,3}(?:\s{1,3}|$)(?:metric \d{1,6} )?){0,64}"
+    r"|[0-9a-f:]{2,60}\s+<(?P<flags>[A-Z0-9_,-]{0,300})>\s*)"
+)
 _MASTER = re.compile(r" master (?P<master>[^\s:]{1,32})")
 _QUEUE = re.compile(r" qdisc (?P<queue>[a-z0-9_]{1,20})\b")
 _MEDIUM = re.compile(r"\s+link/(?P<medium>[a-z0-9_]{1,20})\b")
@@ -63,7 +72,38 @@ def parse(block: Block) -> list[Fact] | Unknown:
                 words_of.setdefault("medium", medium)
             if kind := _KIND.match(line):
                 words_of.setdefault("kind", kind["kind"])
-    return [_netdev(block, *row, seen.get(index, {})) for index, row in enumerate(found)]
+    return [_netdev(block, *row, seen.get(index, {})) for index, row in enumerate(found)] or _short(block)
+
+
+def _short(block: Block) -> list[Fact]:
+    """What the forms of one line tell: addresses, or flags."""
+    addresses: dict[str, list[str]] = {}
+    flags: dict[str, str] = {}
+    lower: dict[str, str] = {}
+    lines: dict[str, str] = {}
+    for line in block.lines:
+        if match := _ONE_LINE.fullmatch(line):
+            addresses.setdefault(match["name"], []).append(match["address"])
+        elif match := _BRIEF.fullmatch(line):
+            given = () if match["flags"] is not None else match["rest"].split()
+            addresses.setdefault(match["name"], []).extend(word for word in given if "/" in word)
+            flags[match["name"]] = match["flags"] or ""
+            lower[match["name"]] = match["lower"] or ""
+        else:
+            continue
+        lines.setdefault(match["name"], line)
+    unsaid = Unknown("this form of ip prints neither MTU nor, with addresses, flags")
+    return [
+        Netdev(
+            quote=block.quote(lines[name].strip()),
+            name=name,
+            mtu=unsaid,
+            up="UP" in flags[name].split(",") if flags.get(name) else unsaid,
+            lower="" if lower.get(name) == "NONE" else lower.get(name, ""),
+            addresses=tuple(listed),
+        )
+        for name, listed in addresses.items()
+    ]
 
 
 def _medium(line: str) -> str:

@@ -26,7 +26,10 @@ _ALIASES = {
     "gpu_uuid": "uuid",
     "used_memory": "used_gpu_memory",
     "gpu_bus_id": "pci.bus_id",
-    "clocks_throttle_reasons.active": "clocks_event_reasons.active",
+    **{
+        f"clocks_throttle_reasons.{reason}": f"clocks_event_reasons.{reason}"
+        for reason in ("active", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown")
+    },
 }
 
 

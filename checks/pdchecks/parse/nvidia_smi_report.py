@@ -9,7 +9,11 @@ from pdchecks.facts.gpu import Gpu, GpuProcess
 from pdchecks.parse.reader import Reader, looks_like
 from pdchecks.unknown import Unknown
 
-_TABLE = re.compile(r"^\|\s+NVIDIA-SMI \d|^\| Processes:", re.MULTILINE)
+_TABLE = re.compile(
+    r"^\|\s+NVIDIA-SMI \d|^\| Processes:"
+    r"|^\|\s{1,5}\d{1,3}\s+(?:(?:N/A|\d+)\s+(?:N/A|\d+)\s+)?\d{1,10}\s+[CGM+]{1,5}\s.*MiB\s*\|",
+    re.MULTILINE,
+)
 _QUERY = re.compile(r"^=+NVSMI LOG=+", re.MULTILINE)
 # | 0  NVIDIA H100 80GB HBM3  On  | 00000000:18:00.0 Off |  0 |
 _FIRST = re.compile(
@@ -50,6 +54,14 @@ _NAMES = {
     "ECC Errors/Aggregate/Double Bit/Total": "ecc.errors.uncorrected.aggregate.total",
     "Retired Pages/Pending Page Blacklist": "retired_pages.pending",
     "Retired Pages/Pending": "retired_pages.pending",
+    "Fabric/State": "fabric.state",
+    "Fabric/Status": "fabric.status",
+    "Clocks Event Reasons/HW Thermal Slowdown": "clocks_event_reasons.hw_thermal_slowdown",
+    "Clocks Event Reasons/HW Power Brake Slowdown": "clocks_event_reasons.hw_power_brake_slowdown",
+    "Clocks Event Reasons/SW Thermal Slowdown": "clocks_event_reasons.sw_thermal_slowdown",
+    "Clocks Throttle Reasons/HW Thermal Slowdown": "clocks_event_reasons.hw_thermal_slowdown",
+    "Clocks Throttle Reasons/HW Power Brake Slowdown": "clocks_event_reasons.hw_power_brake_slowdown",
+    "Clocks Throttle Reasons/SW Thermal Slowdown": "clocks_event_reasons.sw_thermal_slowdown",
     "Remapped Rows/Correctable Error": "remapped_rows.correctable",
     "Remapped Rows/Uncorrectable Error": "remapped_rows.uncorrectable",
     "Remapped Rows/Pending": "remapped_rows.pending",

@@ -6,7 +6,7 @@ import re
 from pdchecks.evidence import Block, words
 from pdchecks.facts.base import Fact
 from pdchecks.facts.rdma import RdmaDevice
-from pdchecks.parse.reader import Reader, looks_like
+from pdchecks.parse.reader import Reader, looks_like, subcommand
 from pdchecks.unknown import Unknown
 
 _LINE = re.compile(r"\d{1,5}: (?P<device>[\w.-]{1,64}): node_type \w{1,20}(?P<rest>(?: \S{1,60}){0,20})\s*")
@@ -51,8 +51,8 @@ def _device(block: Block, line: str, device: object, firmware: object) -> RdmaDe
 
 
 def _claims(block: Block) -> bool:
-    parts = words(block.command)
-    return "ibv_devices" in parts or ("rdma" in parts and "dev" in parts[:4]) or looks_like(block, _SHAPE)
+    asks = "ibv_devices" in words(block.command) or subcommand(block.command, "rdma") in ("dev", "d")
+    return asks or looks_like(block, _SHAPE)
 
 
 READER = Reader("rdma dev", _claims, parse, events=True)

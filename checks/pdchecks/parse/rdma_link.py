@@ -4,10 +4,10 @@ import json
 import re
 from typing import Any
 
-from pdchecks.evidence import Block, words
+from pdchecks.evidence import Block
 from pdchecks.facts.base import Fact
 from pdchecks.facts.rdma import RdmaPort
-from pdchecks.parse.reader import Reader, given, looks_like
+from pdchecks.parse.reader import Reader, given, looks_like, subcommand
 from pdchecks.unknown import Unknown
 
 _LINE = re.compile(
@@ -63,8 +63,8 @@ def _port(block: Block, line: str, device: str, port: int, fields: dict[str, str
 
 
 def _claims(block: Block) -> bool:
-    parts = words(block.command)
-    return ("rdma" in parts and "link" in parts) or looks_like(block, _SHAPE)
+    asked = subcommand(block.command, "rdma")
+    return asked in ("l", "link") or (not asked and looks_like(block, _SHAPE))
 
 
 READER = Reader("rdma link", _claims, parse)

@@ -6,7 +6,7 @@ import re
 from pdchecks.evidence import Block, words
 from pdchecks.facts.base import Fact
 from pdchecks.facts.rdma import RdmaCounters
-from pdchecks.parse.reader import Reader, looks_like
+from pdchecks.parse.reader import Reader, looks_like, subcommand
 from pdchecks.unknown import Unknown
 
 _LINE = re.compile(r"link (?P<device>[^/\s]{1,64})/(?P<port>\d{1,3})(?: (?P<rest>.*))?")
@@ -52,8 +52,10 @@ def _counters(block: Block, device: str, port: int, values: dict[str, int]) -> R
 
 
 def _claims(block: Block) -> bool:
-    parts = words(block.command)
-    return ("rdma" in parts and any(word.startswith("stat") for word in parts)) or looks_like(block, _SHAPE)
+    # Of single queue pairs, memory regions and modes it prints other things.
+    asked = subcommand(block.command, "rdma")
+    single = any(word in ("qp", "mr", "mode", "supported") for word in words(block.command))
+    return (asked.startswith("stat") and not single) or (not asked and looks_like(block, _SHAPE))
 
 
 READER = Reader("rdma statistic", _claims, parse)

@@ -73,6 +73,13 @@ def argument(command: str, option: str) -> str | None:
     return None
 
 
+def subcommand(command: str, tool: str) -> str:
+    """The first word behind the tool that is no option, e.g. `link` of `rdma -d link show`; empty where there is none."""
+    parts = words(command)
+    after = parts[parts.index(tool) + 1 :] if tool in parts else ()
+    return next((word for word in after if word and not word.startswith("-")), "")
+
+
 def integer(text: str | None, what: str) -> int | Unknown:
     """A decimal or 0x number. what: named in the reason."""
     try:

@@ -25,7 +25,12 @@ def collect(
     connect_timeout: float = typer.Option(
         15, "--connect-timeout", min=1, help="Seconds for one SSH connection attempt."
     ),
-    timeout: float = typer.Option(120, "--timeout", min=5, help="Seconds for one node, all in all."),
+    timeout: float = typer.Option(
+        120,
+        "--timeout",
+        min=5,
+        help="Seconds for one node, all in all; more than 120 lets a slow node's commands run longer too.",
+    ),
     interval: int = typer.Option(10, "--interval", min=0, max=60, help="Seconds between two readings of counters."),
 ) -> None:
     """Collect evidence from nodes into one file for `pdctl doctor --from`.
@@ -37,8 +42,8 @@ def collect(
     chosen = inventory or inventory_option
     if chosen and source:
         raise UsageError("`--from` reads collected evidence and INVENTORY looks at live nodes", hint="give one of them")
-    if to.exists():
-        raise UsageError(f"`{to}` is there already", hint="name a new file, or remove that one")
+    if limit is not None and chosen is None:
+        raise UsageError("`--limit` chooses among the hosts of an INVENTORY", hint="give one, or leave `--limit` out")
 
     import time
     from secrets import token_bytes
@@ -49,6 +54,8 @@ def collect(
     from pdctl.inventory import load_inventory
     from pdctl.policy_source import policy_for, site_values
 
+    # A look takes minutes: what would keep its bundle from being written is told before.
+    bundle.refuse(to)
     hosts = load_inventory(chosen, limit=limit) if chosen else None
     kept = read_sources(source) if source else Source()
     policy_of = policy_for(hosts, policy, kept.policy)

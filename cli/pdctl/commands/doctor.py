@@ -11,6 +11,7 @@ from pdctl.render.formats import ReportFormat
 
 if TYPE_CHECKING:
     from pdchecks.finding import Status
+    from pdchecks.report import Report
     from pdctl.evidence_source import Source
     from pdctl.visit import Visit
 
@@ -38,7 +39,12 @@ def doctor(
     connect_timeout: float = typer.Option(
         15, "--connect-timeout", min=1, help="Seconds for one SSH connection attempt."
     ),
-    timeout: float = typer.Option(120, "--timeout", min=5, help="Seconds for one node, all in all."),
+    timeout: float = typer.Option(
+        120,
+        "--timeout",
+        min=5,
+        help="Seconds for one node, all in all; more than 120 lets a slow node's commands run longer too.",
+    ),
     waivers: Path | None = typer.Option(
         None, "--waivers", help="Waivers instead of `waivers.yml` beside the inventory."
     ),
@@ -46,7 +52,12 @@ def doctor(
         None, "--diff", metavar="A B", help="Compare two evidence sources: what changed, and what it broke."
     ),
     since_good: bool = typer.Option(
-        False, "--since-good", help="Compare this host with itself at the last `up` that got ready."
+        False,
+        "--since-good",
+        help="Compare this host with itself at the last `up` that got ready, or INVENTORY's nodes with --keep-good.",
+    ),
+    keep_good: bool = typer.Option(
+        False, "--keep-good", help="Keep the evidence of each node without a finding at --fail-on, for --since-good."
     ),
     fix: bool = typer.Option(False, "--fix", help="Show which roles mend what was found, run them, and look again."),
     yes: bool = typer.Option(False, "--yes", "-y", help="Do not ask before `--fix` changes nodes."),
@@ -69,7 +80,9 @@ def doctor(
     if inventory and inventory_option:
         raise UsageError("give one inventory", hint="`pdctl doctor INVENTORY` or `pdctl doctor -i INVENTORY`")
     chosen = inventory or inventory_option
-    _refuse_contradictions(chosen, source, diff, since_good, symptom, fix, output)
+    if limit is not None and chosen is None:
+        raise UsageError("`--limit` chooses among the hosts of an INVENTORY", hint="give one, or leave `--limit` out")
+    _refuse_contradictions(chosen, source, diff, since_good, keep_good, symptom, fix, output)
 
     from pdchecks.finding import Status
     from pdctl.diagnosis import selected, tell_unread
@@ -98,11 +111,14 @@ def doctor(
         raise typer.Exit(_compare(visit, before, after, threshold, output))
     seen = visit.look()
     if since_good:
-        from pdctl.baseline import baseline
+        from pdctl.baseline import baseline, baselines
 
-        raise typer.Exit(_compare(visit, Source((baseline(),)), seen, threshold, output))
+        good = baselines([one.node for one in seen.evidence]) if hosts else Source((baseline(),))
+        raise typer.Exit(_compare(visit, good, seen, threshold, output))
     report = visit.judge(seen)
     tell_unread(seen)
+    if keep_good:
+        _keep(seen, report, threshold)
     if fix:
         from pdctl.fixing import mend
 
@@ -127,6 +143,7 @@ def _refuse_contradictions(
     source: list[str],
     diff: tuple[str, str] | None,
     since_good: bool,
+    keep_good: bool,
     symptom: str | None,
     fix: bool,
     output: ReportFormat,
@@ -136,14 +153,30 @@ def _refuse_contradictions(
     comparing = "--diff" if diff else "--since-good" if since_good else ""
     if diff and (inventory or source or since_good):
         raise UsageError("`--diff A B` names both sources itself", hint="leave INVENTORY, --from and --since-good out")
-    if since_good and inventory:
-        raise UsageError("`--since-good` is about this host", hint="compare nodes with `--diff A B`")
+    if keep_good and (comparing or fix):
+        raise UsageError("`--keep-good` keeps what one look shows", hint="leave --diff, --since-good and --fix out")
+    if keep_good and not inventory:
+        raise UsageError("`--keep-good` is about an inventory's nodes", hint="a `pdctl up` keeps this host's by itself")
     if comparing and symptom:
         raise UsageError(f"`{comparing}` starts from what changed and `--symptom` from what you see", hint="give one")
     if comparing and output not in (ReportFormat.TABLE, ReportFormat.JSON):
         raise UsageError(f"`{comparing}` has no `-o {output.value}`", hint="use table or json")
     if fix and (source or comparing):
         raise UsageError("`--fix` mends live nodes", hint="give INVENTORY, or nothing for this host")
+
+
+def _keep(seen: "Source", report: "Report", threshold: "Status") -> None:
+    """Keeps the well nodes as the last known good, and says on stderr which."""
+    import sys
+
+    from pdctl.baseline import keep_nodes
+
+    counted = [
+        finding for finding in report.findings if finding.waived is None and finding.status.rank >= threshold.rank
+    ]
+    unwell = {name for finding in counted for name in (finding.subject.node, finding.subject.peer) if name}
+    kept = keep_nodes(seen.evidence, unwell)
+    print(f"kept as last known good: {', '.join(kept) or 'no node'}", file=sys.stderr)
 
 
 def _compare(visit: "Visit", before: "Source", after: "Source", threshold: "Status", output: ReportFormat) -> int:

@@ -5,6 +5,7 @@ from typing import Any
 
 import typer
 
+from pdctl.errors import UsageError
 from pdctl.render.formats import Format
 
 app = typer.Typer(
@@ -95,6 +96,64 @@ def validate(
     else:
         typer.echo("\n".join(lines(loaded, judgement, looks)))
     raise typer.Exit(code)
+
+
+@app.command("discover")
+def discover(
+    inventory: Path = typer.Argument(..., metavar="INVENTORY", help="INI or YAML inventory, or a folder of them."),
+    limit: str | None = typer.Option(None, "--limit", "-l", help="Only hosts that this Ansible pattern selects."),
+    policy: Path | None = typer.Option(
+        None, "--policy", help="Site policy instead of `policy.yml` beside the inventory."
+    ),
+    connect_timeout: float = typer.Option(
+        15, "--connect-timeout", min=1, help="Seconds for one SSH connection attempt."
+    ),
+    timeout: float = typer.Option(120, "--timeout", min=5, help="Seconds for one node, all in all."),
+    yes: bool = typer.Option(False, "--yes", "-y", help="Write without asking."),
+    output: Format = typer.Option(Format.TABLE, "-o", "--output", help="Format of stdout."),
+) -> None:
+    """Ask nodes for their GPU kind and RDMA ports, and write them beside the inventory (host_vars).
+
+    The change is shown and asked about first. A declared value is never overwritten: where the node has another, both are named.
+    Exit codes: 0 done, 1 a node contradicts the inventory, 2 usage, 3 nodes not reached.
+    """
+    import json
+
+    from pdctl.discovering import discovery, exit_code
+    from pdctl.host_vars import NotWritable, write
+    from pdctl.inventory import load_inventory
+    from pdctl.render.discovery import document, lines
+
+    hosts = load_inventory(inventory, limit=limit)
+    found = discovery(hosts, policy, connect_s=connect_timeout, deadline_s=timeout)
+    code = exit_code(found)
+    edits = [each.edit for each in found if each.edit]
+    people = output is Format.TABLE
+    if people:
+        typer.echo("\n".join(lines(found)))
+    written = bool(edits) and _agreed(len(edits), yes=yes, people=people)
+    if written:
+        try:
+            write(edits)
+        except NotWritable as error:
+            raise UsageError("the host variables were not all written", detail=str(error)) from None
+    if not people:
+        typer.echo(json.dumps(document(found, written=written, code=code), ensure_ascii=False, indent=2))
+    raise typer.Exit(code)
+
+
+def _agreed(files: int, *, yes: bool, people: bool) -> bool:
+    """Whether to write. A machine that did not say `--yes` only wanted to know."""
+    import sys
+
+    if yes or not people:
+        return yes
+    if not sys.stdin.isatty():
+        raise UsageError(
+            "nothing was written: there is no terminal to ask on", hint="look at the change, then give `--yes`"
+        )
+    typer.echo(f"Write {files} file{'s' if files != 1 else ''}? [y/N] ", err=True, nl=False)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _row(host: Any) -> dict[str, Any]:

@@ -10,6 +10,13 @@ from pdctl.render.formats import Format
 
 if TYPE_CHECKING:
     from pdctl.provisioning.options import Options
+    from pdctl.provisioning.run import Resumed
+
+
+BREAK_LOCK = typer.Option(False, "--break-lock", help="Take nodes from an operator whose run is dead; recorded.")
+WHILE_SERVING = typer.Option(
+    False, "--while-serving", help="Make changes that an active engine would feel, too; recorded."
+)
 
 
 def provision(
@@ -25,6 +32,7 @@ def provision(
     extra_vars: list[str] = typer.Option([], "-e", "--extra-vars", help="key=value, JSON, or @file."),
     plan_out: Path | None = typer.Option(None, "--plan-out", metavar="FILE", help="Check, and write the plan here."),
     apply_plan: Path | None = typer.Option(None, "--apply-plan", metavar="FILE", help="Do exactly what a plan says."),
+    drift: bool = typer.Option(False, "--drift", help="Only nodes that are not as the last run left them."),
     canary: int | None = typer.Option(
         None, "--canary", min=1, metavar="N", help="The first N hosts alone, then others."
     ),
@@ -33,17 +41,21 @@ def provision(
     timeout: int = typer.Option(15, "--timeout", "-T", min=1, help="Seconds for one SSH connection attempt."),
     become: bool = typer.Option(False, "--become", "-b", help="Become root on the nodes with sudo."),
     ask_become_pass: bool = typer.Option(False, "--ask-become-pass", "-K", help="Ask for the sudo password."),
+    break_lock: bool = BREAK_LOCK,
+    while_serving: bool = WHILE_SERVING,
     output: Format = typer.Option(Format.TABLE, "-o", "--output", help="Format of stdout."),
 ) -> None:
     """Converge nodes to the policy: locale, safe_yum, sysctl, limits, rdma.
 
     A second run changes nothing. With --canary or --serial, hosts begin only when all before them ended well.
-    Exit codes: 0 done, 3 nodes unreachable or not all tasks ran, 4 settings refused, 5 failed, 130 interrupted.
+    Exit codes: 0 done, 3 nodes unreachable, held by another or not all tasks ran, 4 settings refused, 5 failed, 130 interrupted.
     """
     if apply_plan is not None:
-        _refuse_beside_a_plan([inventory, inventory_option, check, limit, tags, skip_tags, plan_out])
+        _refuse_beside_a_plan([inventory, inventory_option, check, limit, tags, skip_tags, plan_out, drift])
     elif (inventory is None) == (inventory_option is None):
         raise UsageError("give one inventory", hint="`pdctl provision INVENTORY` or `pdctl provision -i INVENTORY`")
+    if drift and plan_out is not None:
+        raise UsageError("`--plan-out` is about every node, and `--drift` leaves most alone", hint="give one of them")
     password = become_password() if ask_become_pass else None
 
     from pdctl.content import content_root
@@ -64,6 +76,9 @@ def provision(
         connect_timeout_s=timeout,
         become=become or ask_become_pass,
         become_password=password,
+        drift=drift,
+        break_lock=break_lock,
+        while_serving=while_serving,
     )
     raise typer.Exit(converge(options, output, plan_out=plan_out, apply=apply_plan))
 
@@ -72,11 +87,19 @@ def _refuse_beside_a_plan(given: list[object]) -> None:
     if any(given):
         raise UsageError(
             "`--apply-plan` says by itself which nodes and roles are meant",
-            hint="beside it: -e (the same as for the plan), --canary, --serial, -f, -T, -b, -K, -D, -o",
+            hint="beside it: -e (the same as for the plan), --canary, --serial, -f, -T, -b, -K, -D, -o, "
+            "--while-serving, --break-lock",
         )
 
 
-def converge(options: "Options", output: Format, *, plan_out: Path | None = None, apply: Path | None = None) -> int:
+def converge(
+    options: "Options",
+    output: Format,
+    *,
+    plan_out: Path | None = None,
+    apply: Path | None = None,
+    resumed: "Resumed | None" = None,
+) -> int:
     """Run with progress on stderr, print how it ended; the exit code."""
     import json
     from functools import partial
@@ -95,6 +118,10 @@ def converge(options: "Options", output: Format, *, plan_out: Path | None = None
         from pdctl.provisioning.planned import apply_plan
 
         run = partial(apply_plan, read_plan(apply))
+    if resumed is not None:
+        from pdctl.provisioning.resume import resume
+
+        run = partial(resume, resumed)
     with progress() as watch:
         report = run(options, watch, lambda text: typer.echo(f"warning: {text}", err=True))
     if output is Format.JSON:

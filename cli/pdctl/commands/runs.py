@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from pdctl.commands.provision import become_password, converge
+from pdctl.commands.provision import BREAK_LOCK, WHILE_SERVING, become_password, converge
 from pdctl.errors import UsageError
 from pdctl.exit_codes import ExitCode
 from pdctl.render.formats import Format
@@ -69,6 +69,8 @@ def rollback(
     timeout: int = typer.Option(15, "--timeout", "-T", min=1, help="Seconds for one SSH connection attempt."),
     become: bool = typer.Option(False, "--become", "-b", help="Become root with sudo; default as the run did."),
     ask_become_pass: bool = typer.Option(False, "--ask-become-pass", "-K", help="Ask for the sudo password."),
+    break_lock: bool = BREAK_LOCK,
+    while_serving: bool = WHILE_SERVING,
     output: Format = _OUTPUT,
 ) -> None:
     """Put back what a run changed on its nodes: files and live kernel parameters, exactly as they were.
@@ -97,10 +99,49 @@ def rollback(
         connect_timeout_s=timeout,
         become=become or ask_become_pass or bool(recorded.get("become")),
         become_password=become_password() if ask_become_pass else None,
+        break_lock=break_lock,
+        while_serving=while_serving,
         command="runs rollback",
         variables=variables_of_a_way_back(identity, record, force=force),
     )
     raise typer.Exit(converge(options, output))
+
+
+@app.command("resume")
+def resume(
+    run: str | None = typer.Argument(None, metavar="RUN", help="As of `show`. Default: the newest that is no check."),
+    extra_vars: list[str] = typer.Option([], "-e", "--extra-vars", help="The same as the run had: no record has them."),
+    forks: int | None = typer.Option(None, "--forks", "-f", min=1, help="Hosts at once; default as the run had."),
+    timeout: int | None = typer.Option(None, "--timeout", "-T", min=1, help="Seconds for one SSH connection attempt."),
+    become: bool = typer.Option(False, "--become", "-b", help="Become root with sudo; default as the run did."),
+    ask_become_pass: bool = typer.Option(False, "--ask-become-pass", "-K", help="Ask for the sudo password."),
+    break_lock: bool = BREAK_LOCK,
+    while_serving: bool = WHILE_SERVING,
+    output: Format = _OUTPUT,
+) -> None:
+    """Go on with a run that was cut off, interrupted, failed or lost nodes: on the hosts that are not done.
+
+    It stays the same run: its backups are from before its first try. Where inventory, policy, roles or `-e` are not
+    as they were it touches nothing (exit code 2). Else exit codes as of `provision`; 0 where nothing is left to do.
+    """
+    from pdctl.provisioning.resume import options_of, resumed, run_to_resume
+
+    found = run_to_resume(run)
+    state = resumed(found)
+    if state is None:
+        typer.echo(f"run {found.id} is done on each of its {len(found.hosts)} host(s): nothing is left to do", err=True)
+        return
+    options = options_of(
+        found,
+        extra_vars=extra_vars,
+        forks=forks,
+        connect_timeout_s=timeout,
+        become=become or ask_become_pass,
+        become_password=become_password() if ask_become_pass else None,
+        break_lock=break_lock,
+        while_serving=while_serving,
+    )
+    raise typer.Exit(converge(options, output, resumed=state))
 
 
 def _read(asked: str, only: list[str]) -> "tuple[Run, Results, list[HostResult]]":

@@ -53,12 +53,12 @@ def wait_gone(targets: Iterable[ProcessId], patience_s: float) -> list[ProcessId
     return left
 
 
-def carrying(run: str) -> list[ProcessId]:
-    """Every process of this user that was started, directly or not, by the run named."""
+def carrying(*runs: str) -> list[ProcessId]:
+    """Every process of this user that was started, directly or not, by one of the runs named."""
     found = []
     for process in psutil.process_iter():
         try:
-            mine = process.pid != os.getpid() and process.environ().get(RUN_VARIABLE) == run
+            mine = process.pid != os.getpid() and process.environ().get(RUN_VARIABLE) in runs
         except (psutil.Error, OSError):
             continue
         if mine and (identity := identify(process.pid)) is not None:

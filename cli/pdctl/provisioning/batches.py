@@ -19,18 +19,26 @@ def batches(names: Sequence[str], canary: int | None, serial: str | None) -> lis
     """
     if canary is None and serial is None:
         return [tuple(names)]
-    if named := [name for name in names if not _PLAIN.fullmatch(name)]:
-        raise UsageError(
-            f"the host `{named[0]}` cannot be run apart from others",
-            detail="its name holds a character that means something else in a pattern of Ansible",
-            hint="give the host a plain name, with its address in `ansible_host`, or leave out --canary and --serial",
-        )
+    refuse_unless_plain(names)
     if canary is not None and canary >= len(names):
         return [tuple(names)]
     first = canary or 0
     size = _size(serial, len(names)) if serial is not None else len(names)
     rest = [tuple(names[at : at + size]) for at in range(first, len(names), size)]
     return [tuple(names[:first]), *rest] if first else rest
+
+
+def refuse_unless_plain(names: Iterable[str]) -> None:
+    """
+    Raises:
+        UsageError: no pattern of Ansible can mean one of them alone.
+    """
+    if named := [name for name in names if not _PLAIN.fullmatch(name)]:
+        raise UsageError(
+            f"the host `{named[0]}` cannot be run apart from others",
+            detail="its name holds a character that means something else in a pattern of Ansible",
+            hint="give the host a plain name, with its address in `ansible_host`, or leave out --canary, --serial and --drift",
+        )
 
 
 def pattern(names: Sequence[str]) -> str | None:
@@ -40,7 +48,7 @@ def pattern(names: Sequence[str]) -> str | None:
 
 def bad(batch: Iterable[HostResult]) -> list[HostResult]:
     """The hosts for which the next batch does not begin."""
-    return [host for host in batch if host.status not in _GOOD]
+    return [host for host in batch if host.status not in _GOOD or host.unverified is not None]
 
 
 def _size(serial: str, hosts: int) -> int:

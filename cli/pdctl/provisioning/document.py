@@ -24,6 +24,7 @@ def document(report: "Report") -> dict[str, Any]:
             "stopped": report.stopped,
             "started": report.started,
             "duration_s": report.duration_s,
+            "verify_s": report.verify_s,
         },
         "hosts": [host_document(host) for host in report.hosts],
         "summary": {status.value: counts[status] for status in Status},
@@ -54,6 +55,10 @@ def host_document(host: HostResult) -> dict[str, Any]:
         "notices": [dict(notice) for notice in host.notices],
         "failure": {"role": failure.role, "task": failure.task, "message": failure.message} if failure else None,
         "unreachable": host.unreachable,
+        "held_by": host.held_by,
+        "unverified": host.unverified,
+        "settled": host.settled,
+        "engines": list(host.engines),
     }
 
 
@@ -75,6 +80,10 @@ def host_result(document: Mapping[str, Any]) -> HostResult:
             failure=Failure(*(str(failure[key]) for key in ("role", "task", "message"))) if failure else None,
             unreachable=None if document["unreachable"] is None else str(document["unreachable"]),
             finished=document["status"] not in (Status.INCOMPLETE, Status.UNTOUCHED),
+            unverified=None if document.get("unverified") is None else str(document["unverified"]),
+            settled=document.get("settled") is True,
+            held_by=None if document.get("held_by") is None else str(document["held_by"]),
+            engines=tuple(map(str, document.get("engines", ()))),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"not the result of a host: {type(error).__name__}: {error}") from None

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +19,22 @@ _POLICY = Path("roles/policy/files/policy.yml")
 
 def fingerprint(inventory: Inventory, variables: Mapping[str, Any], salt: str) -> Fingerprint:
     """variables: of `-e`. salt: keeps the digest of a short secret from being looked up in a list."""
-    root = content_root()
-    policy = {"shipped": _file(root / _POLICY), f"{SITE} beside the inventory": _file(inventory.folder / SITE)}
-    files = {str(path.relative_to(root)): _file(path) for name in _CONTENT for path in _below(root / name)}
+    policy, roles = _content(inventory)
     return {
         "inventory": {host.name: digest([salt, _host(host, variables)]) for host in inventory},
         "policy": policy,
-        "roles": {name: found for name, found in sorted(files.items()) if Path(name) != _POLICY},
+        "roles": roles,
         "variables": {name: digest([salt, value]) for name, value in variables.items()},
     }
+
+
+def host_digests(
+    inventory: Inventory, variables: Mapping[str, Any], selection: Sequence[Any]
+) -> Callable[[str, str], str]:
+    """(host, salt) -> one digest of all that a run stands on for it. selection: what else decides what the run does."""
+    shared = [*_content(inventory), dict(variables), list(selection)]
+    hosts = {host.name: host for host in inventory}
+    return lambda name, salt: digest([salt, _host(hosts[name], variables), shared])
 
 
 def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
@@ -38,6 +45,14 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 def digest(value: Any) -> str:
     canonical = json.dumps(value, sort_keys=True, default=str)
     return hashlib.sha256(canonical.encode(errors="surrogateescape")).hexdigest()
+
+
+def _content(inventory: Inventory) -> tuple[dict[str, str], dict[str, str]]:
+    """(policy, roles): name of a file -> its digest."""
+    root = content_root()
+    policy = {"shipped": _file(root / _POLICY), f"{SITE} beside the inventory": _file(inventory.folder / SITE)}
+    files = {str(path.relative_to(root)): _file(path) for name in _CONTENT for path in _below(root / name)}
+    return policy, {name: found for name, found in sorted(files.items()) if Path(name) != _POLICY}
 
 
 def _host(host: Host, given: Mapping[str, Any]) -> list[Any]:

@@ -46,7 +46,7 @@ def fitness(inventory: Inventory, options: Options) -> tuple[list[Fitness], bool
     def on_event(event: Mapping[str, Any]) -> None:
         fold.step(event)
 
-    ended = run_playbook(options, "", None, on_event, passwords_in_inventory=has_passwords(inventory))
+    ended = run_playbook(options, None, None, on_event, passwords_in_inventory=has_passwords(inventory))
     hosts = list(fold.hosts.values())
     if all(host.status is Status.UNTOUCHED for host in hosts) and not ended.interrupted:
         raise PdError("Ansible ended before it reached any host", detail=ended.said or None, code=ExitCode.INCOMPLETE)

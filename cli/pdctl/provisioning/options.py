@@ -22,7 +22,9 @@ def default_forks() -> int:
 class Options:
     """One run of one playbook.
 
-    canary, serial: as of `batches`. connect_timeout_s: of each SSH connection attempt, seconds. variables: pdctl's own.
+    canary, serial: as of `batches`. connect_timeout_s: of each SSH connection attempt, seconds. drift: run only where the
+    managed state is not as it was left. verify: let the doctor look at what has converged. break_lock: of another
+    operator. while_serving: also what an active engine would feel. variables: pdctl's own.
     """
 
     inventory: Path
@@ -39,6 +41,10 @@ class Options:
     connect_timeout_s: int = 15
     become: bool = False
     become_password: str | None = field(default=None, repr=False)
+    drift: bool = False
+    verify: bool = True
+    break_lock: bool = False
+    while_serving: bool = False
     command: str = "provision"
     variables: Mapping[str, Any] = field(default_factory=dict)
 
@@ -58,8 +64,27 @@ class Options:
             "forks": self.forks,
             "connect_timeout_s": self.connect_timeout_s,
             "become": self.become,
+            "drift": self.drift,
+            "break_lock": self.break_lock,
+            "while_serving": self.while_serving,
             **{name: value for name, value in self.variables.items() if isinstance(value, str | bool)},
         }
+
+
+def selected_roles(options: Options) -> set[str]:
+    """The roles of the playbook that run with these tags, as Ansible chooses them."""
+    import yaml
+
+    plays = yaml.safe_load(options.playbook.read_text(encoding="utf-8"))
+    tags = {tag for given in options.tags for tag in given.split(",")} or {"all"}
+    skipped = {tag for given in options.skip_tags for tag in given.split(",")}
+    found = set()
+    for role in (role for play in plays for role in play.get("roles", ())):
+        own = set(role.get("tags", ()))
+        wanted = bool(own & tags) or "all" in tags or "always" in own or ("tagged" in tags and bool(own))
+        if wanted and not own & skipped:
+            found.add(str(role["role"]))
+    return found
 
 
 def refuse_unknown_tags(options: Options) -> None:

@@ -1,6 +1,6 @@
 """Folds Ansible's events into one result a host. Pure: no clock, no terminal, no disk."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -11,6 +11,13 @@ from pdctl.provisioning.ssh_words import in_plain_words
 VERDICT_ACTION = "pdctl_verdict"
 # Of a problem: what was changed is as it was before.
 REVERTED = "reverted"
+LOCK_ACTION = "pdctl_lock"
+ENGINES_ACTION = "pdctl_engines"
+RESUMED = "pdctl_resumed"
+SETTLED = "pdctl_settled"
+# The outcome of a setting that the doctor does not see, whatever the role says.
+UNPROVEN = "unproven"
+_HELD = "guard_held"
 _SAYS_NOTHING = ("non-zero return code", "MODULE FAILURE")
 
 
@@ -56,7 +63,12 @@ class Failure:
 
 @dataclass(slots=True)
 class HostResult:
-    """One host. tasks: how many ran to an end on it, whether they changed it or not."""
+    """One host. tasks: how many ran to an end on it, whether they changed it or not.
+
+    held_by: who holds its lock, so that it was left alone. locked: it holds this run's lock. engines: active on it.
+    spared: impacts of changes that were refused for their sake. unverified: why the doctor could not look at it
+    after the run. settled: it had not drifted, and no task ran.
+    """
 
     name: str
     address: str
@@ -67,9 +79,23 @@ class HostResult:
     failure: Failure | None = None
     unreachable: str | None = None
     finished: bool = False
+    unverified: str | None = None
+    settled: bool = False
+    held_by: str | None = None
+    locked: bool = False
+    engines: Sequence[str] = ()
+    spared: Sequence[str] = ()
+    refused: list[Mapping[str, Any]] = field(default_factory=list)
+
+    def begin_again(self) -> None:
+        """What an earlier try changed stays; how it ended does not count any more."""
+        self.failure = self.unreachable = self.held_by = self.unverified = None
+        self.problems, self.notices, self.refused, self.finished = [], [], [], False
 
     @property
     def status(self) -> Status:
+        if self.held_by is not None:
+            return Status.UNTOUCHED
         if self.unreachable is not None:
             return Status.UNREACHABLE
         if self.failure is not None:
@@ -108,6 +134,13 @@ class Fold:
         if kind == "playbook_on_stats":
             self._finish(data)
             return None
+        if kind == RESUMED:
+            for name in event.get("hosts", ()):
+                if name in self.hosts:
+                    self.hosts[name].begin_again()
+            return None
+        if kind == SETTLED:
+            return self._settled(self.hosts[str(event["host"])], str(event["run"]))
         if kind == "error":
             self.errors.append(str(event.get("stdout", "")))
         host = self.hosts.get(str(data.get("host", "")))
@@ -136,16 +169,28 @@ class Fold:
         host.tasks += 1
         host.failure = None
         result = data.get("res") or {}
-        if data.get("task_action") == VERDICT_ACTION:
-            host.notices = list(result.get("notices", ()))
+        match data.get("task_action"):
+            case action if action == VERDICT_ACTION:
+                self._end(host, result)
+            case action if action == LOCK_ACTION:
+                phase = ((result.get("invocation") or {}).get("module_args") or {}).get("phase")
+                host.locked = phase == "begin"
+            case action if action == ENGINES_ACTION:
+                host.engines = tuple(map(str, result.get("engines", ())))
+            case _:
+                host.spared = (result.get("ansible_facts") or {}).get(_HELD, host.spared)
         if not result.get("changed"):
             return None
+        impact = self._impacts.get(str(data.get("role", "")))
+        if impact in host.spared:
+            host.refused.append(_spared(host, data, result, impact))
+            return Step(host.name, "refused", _where(data))
         diff = result.get("diff") or []
         change = Change(
             role=str(data.get("role", "")),
             task=_task(data),
             target=_target(result),
-            impact=self._impacts.get(str(data.get("role", ""))),
+            impact=impact,
             diff=diff if isinstance(diff, list) else [diff],
         )
         host.changes.append(change)
@@ -156,12 +201,28 @@ class Fold:
             return None
         host.tasks += 1
         result = data.get("res") or {}
+        if data.get("task_action") == LOCK_ACTION and result.get("held_by"):
+            host.held_by = _message(data)
+            return Step(host.name, Status.UNTOUCHED, host.held_by)
         if data.get("task_action") == VERDICT_ACTION and result.get("problems"):
-            host.problems = list(result["problems"])
-            host.notices = list(result.get("notices", ()))
+            self._end(host, result)
             return Step(host.name, host.status, f"{len(host.problems)} setting(s) refused or reverted")
         host.failure = Failure(str(data.get("role", "")), _task(data), _message(data))
         return Step(host.name, Status.FAILED, f"{_where(data)}: {host.failure.message.splitlines()[0]}")
+
+    def _settled(self, host: HostResult, run: str) -> Step:
+        message = f"as run {run} left it"
+        host.finished = host.settled = True
+        host.notices = [{"role": "backup", "key": "drift", "message": f"none: {message}"}]
+        return Step(host.name, Status.OK, message)
+
+    def _end(self, host: HostResult, result: Mapping[str, Any]) -> None:
+        """The verdict is the last task of all. A role that ran as a check says of itself only what it would change."""
+        only_checked = {problem["role"] for problem in host.refused}
+        told = [problem for problem in result.get("problems", ()) if problem.get("role") not in only_checked]
+        host.problems = [*host.refused, *told]
+        host.notices = list(result.get("notices", ()))
+        host.finished = True
 
     def _finish(self, stats: Mapping[str, Any]) -> None:
         for name in stats.get("processed", {}):
@@ -181,11 +242,21 @@ def exit_code(hosts: Iterable[HostResult], *, check: bool, interrupted: bool) ->
                 codes.append(ExitCode.INCOMPLETE if check else ExitCode.FAILED)
             case Status.PARTLY | Status.REVERTED:
                 codes.append(ExitCode.PARTLY)
+            case _ if host.unverified is not None:
+                codes.append(ExitCode.INCOMPLETE)
             case Status.UNREACHABLE | Status.INCOMPLETE | Status.UNTOUCHED:
                 codes.append(ExitCode.PARTLY if host.changes and not check else ExitCode.INCOMPLETE)
             case _:
                 pass
     return worst(codes)
+
+
+def _spared(host: HostResult, data: Mapping[str, Any], result: Mapping[str, Any], impact: str | None) -> dict[str, Any]:
+    message = (
+        f"{', '.join(host.engines)} is active here, and the impact of `{_task(data)}` is {impact}: --while-serving"
+    )
+    key = _target(result) or _task(data)
+    return {"role": str(data.get("role", "")), "key": key, "outcome": "refused", "message": message}
 
 
 def _where(data: Mapping[str, Any]) -> str:

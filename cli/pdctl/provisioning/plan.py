@@ -22,6 +22,7 @@ _PLANNED = (Status.OK, Status.CHANGED, Status.PARTLY)
 _SHOWN = 8
 _OPTIONS: Mapping[str, type | tuple[type, ...]] = {
     "inventory": str, "limit": (str, type(None)), "tags": list, "skip_tags": list, "become": bool,
+    "while_serving": bool,
 }  # fmt: skip
 
 
@@ -100,11 +101,11 @@ def read_plan(path: Path) -> Plan:
         raise UsageError(f"no plan in `{path}`", detail=why, hint=hint) from None
 
 
-def moved(plan: Plan, now: Fingerprint) -> list[str]:
-    """What the plan stands on and is not as it was, one line a kind."""
+def moved(then: Fingerprint, now: Fingerprint) -> list[str]:
+    """What a plan or a run stands on and is not as it was, one line a kind."""
     lines = []
     for kind in ("inventory", "policy", "roles", "variables"):
-        if names := differences(plan.fingerprint.get(kind, {}), now[kind]):
+        if names := differences(then.get(kind, {}), now[kind]):
             lines.append(f"{kind}: {_named(names)}")
     return lines
 

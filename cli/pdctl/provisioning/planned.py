@@ -57,8 +57,9 @@ def apply_plan(plan: Plan, options: Options, watch: Watch, warn: Callable[[str],
         tags=tuple(wanted["tags"]),
         skip_tags=tuple(wanted["skip_tags"]),
         become=options.become or wanted["become"],
+        while_serving=options.while_serving or wanted["while_serving"],
     )
-    _refuse(moved(plan, _fingerprint(options, plan.salt)))
+    _refuse(moved(plan.fingerprint, _fingerprint(options, plan.salt)))
     if plan.left_out:
         limit = pattern(list(plan.hosts))
         if limit is None:

@@ -1,30 +1,35 @@
 """The folder of one run, below `state_dir()/runs/<id>`: what was asked, each event, how each host ended.
 
 run.json        id, command, options, hosts, begin and end, hosts by status, exit code; `state: running` while it runs
-events.jsonl    Ansible's events, one a line
+events.jsonl    Ansible's events, one a line, and pdctl's own (`pdctl_resumed`); locked while the run is under way
 hosts/NAME.json the result of one host
 backups/NAME.json what the node kept of its state before the run, without large files
 summary.json    the document that `-o json` prints
 inventory/      the inventory as it was, with the policy, group_vars and host_vars beside it (regular files only)
 ansible.log     what Ansible printed
+private-*       what Ansible is given, the values of `-e` too: gone when it ends; of a killed run, with the next one
 """
 
-import getpass
+import fcntl
 import json
 import os
 import secrets
-import socket
+import shutil
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import quote
 
+from pdctl.errors import UsageError
 from pdctl.paths import state_dir
 from pdctl.provisioning.inventory_copy import copy_regular
+from pdctl.provisioning.operator import operator
+from pdctl.provisioning.outcome import RESUMED
 
 BACKUPS = "backups"
+PRIVATE = "private-"
 _BESIDE = ("policy.yml", "group_vars", "host_vars")
 
 
@@ -40,26 +45,59 @@ def runs_dir() -> Path:
 class RunRecord:
     """Open it before the run; `close` writes how it ended. Everything is for the owner's eyes only (0700, 0600)."""
 
-    def __init__(self, command: str, options: Mapping[str, Any], hosts: Mapping[str, str]) -> None:
-        """hosts: name -> address of all that the run is about."""
+    def __init__(
+        self,
+        command: str,
+        options: Mapping[str, Any],
+        hosts: Mapping[str, str],
+        basis: Mapping[str, Any] | None = None,
+    ) -> None:
+        """hosts: name -> address of all that the run is about. basis: what a resumed run must find as it was."""
         now = datetime.now(UTC)
+        self.started = now
         self.id = f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
         self.folder = runs_dir() / self.id
         (self.folder / "hosts").mkdir(parents=True, mode=0o700)
         self.folder.chmod(0o700)
-        self.started = now
+        self._begin(
+            {
+                "schema": "pdctl.run/1",
+                "id": self.id,
+                "command": command,
+                "options": dict(options),
+                "hosts": dict(hosts),
+                "basis": dict(basis or {}),
+                "resumed": [],
+            }
+        )
+
+    @classmethod
+    def again(cls, folder: Path, about: Mapping[str, Any], hosts: Sequence[str]) -> "RunRecord":
+        """The record of a run that goes on, with these hosts. about: what its run.json holds.
+
+        Raises:
+            UsageError: another process goes on with it.
+        """
+        record = cls.__new__(cls)
+        record.id, record.folder = folder.name, folder
+        record.started = datetime.fromisoformat(about["started"])
+        resumed = [*about.get("resumed", ()), _stamp(datetime.now(UTC))]
+        record._begin({**about, "resumed": resumed})
+        record.event({"event": RESUMED, "hosts": list(hosts)})
+        return record
+
+    def _begin(self, about: Mapping[str, Any]) -> None:
         self.ended: datetime | None = None
-        self._about = {
-            "schema": "pdctl.run/1",
-            "id": self.id,
-            "command": command,
-            "options": dict(options),
-            "controller": socket.gethostname(),
-            "user": _user(),
-            "pid": os.getpid(),
-            "hosts": dict(hosts),
-        }
+        user, machine = operator()
+        self._about = {**about, "controller": machine, "user": user, "pid": os.getpid()}
         self._events = _private(self.folder / "events.jsonl")
+        try:
+            fcntl.flock(self._events, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._events.close()
+            raise UsageError(f"run {self.id} is under way", hint="`pdctl runs list` says since when") from None
+        _cut_torn_line(self.folder / "events.jsonl")
+        forget_private(self.folder)
         self._log = _private(self.folder / "ansible.log")
         self._write_about("running", None, {})
 
@@ -86,11 +124,15 @@ class RunRecord:
         former = json.loads(path.read_bytes()) if path.exists() and "unchanged" not in copy else {}
         _write_json(path, {**former, **copy})
 
+    def abandon(self) -> None:
+        """Lets go of the files, and says nothing about the run."""
+        self._events.close()
+        self._log.close()
+
     def close(self, exit_code: int, hosts: Mapping[str, Mapping[str, Any]]) -> None:
         """hosts: name -> the host's part of the report."""
         self.ended = datetime.now(UTC)
-        self._events.close()
-        self._log.close()
+        self.abandon()
         for name, result in hosts.items():
             _write_json(self.folder / "hosts" / file_of(name), result)
         self._write_about("ended", exit_code, Counter(str(result["status"]) for result in hosts.values()))
@@ -108,15 +150,30 @@ def _stamp(moment: datetime) -> str:
     return moment.isoformat(timespec="milliseconds")
 
 
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return str(os.getuid())
-
-
 def _private(path: Path) -> IO[str]:
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8")
+
+
+def forget_private(folder: Path) -> None:
+    """Removes what Ansible was given by a run that was killed."""
+    for left in folder.glob(f"{PRIVATE}*"):
+        shutil.rmtree(left, ignore_errors=True)
+
+
+def _cut_torn_line(path: Path) -> None:
+    """What was being written when the run was cut off would run into the next line."""
+    with path.open("r+b") as stream:
+        size = end = stream.seek(0, os.SEEK_END)
+        while end > 0:
+            begin = max(0, end - (1 << 16))
+            stream.seek(begin)
+            newline = stream.read(end - begin).rfind(b"\n")
+            if newline >= 0:
+                end = begin + newline + 1
+                break
+            end = begin
+        if end < size:
+            stream.truncate(end)
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -28,11 +28,15 @@ def host_table(hosts: Iterable[HostResult], *, check: bool) -> Iterable[str]:
 def host_details(host: HostResult, *, diff: bool) -> list[str]:
     """Empty where there is nothing to say."""
     lines: list[str] = []
+    if host.held_by is not None:
+        lines += [f"left alone: {host.held_by}"]
     if host.unreachable is not None:
         lines += [f"unreachable: {host.unreachable}"]
     if host.failure is not None:
         lines += [f"failed at `{host.failure.role} : {host.failure.task}`", *host.failure.message.splitlines()]
     lines += [_problem(problem) for problem in host.problems]
+    if host.unverified is not None:
+        lines += [f"not verified: {host.unverified}"]
     lines += [f"note: {notice['role']}: {notice['key']}: {notice['message']}" for notice in host.notices]
     if diff:
         for change in host.changes:

@@ -1,9 +1,11 @@
 """One provisioning run from inventory to report."""
 
+import dataclasses
 import os
+import secrets
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,14 +16,19 @@ from pdctl.inventory import Inventory, load_inventory, read_inventory
 from pdctl.inventory_faults import wrong
 from pdctl.inventory_judgement import judge as judge_inventory
 from pdctl.provisioning.backup import take_copy
-from pdctl.provisioning.batches import bad, batches
+from pdctl.provisioning.batches import bad, batches, refuse_unless_plain
+from pdctl.provisioning.drift import forget, selection, settled
+from pdctl.provisioning.fingerprint import fingerprint, host_digests
 from pdctl.provisioning.fitness import has_passwords
+from pdctl.provisioning.guard import MOST_KNOWN, free_locks, guard_variables
 from pdctl.provisioning.impact import impact_by_role
-from pdctl.provisioning.options import Options, refuse_unknown_tags
-from pdctl.provisioning.outcome import Fold, HostResult, Status, Step, exit_code
-from pdctl.provisioning.record import RunRecord
-from pdctl.provisioning.runner import Ended, extra_variables, run_playbook
+from pdctl.provisioning.options import Options, refuse_unknown_tags, selected_roles
+from pdctl.provisioning.outcome import SETTLED, UNPROVEN, Fold, HostResult, Status, Step, exit_code
+from pdctl.provisioning.record import RunRecord, forget_private
+from pdctl.provisioning.runner import Ended, end_leftovers, extra_variables, run_playbook
+from pdctl.provisioning.runs import Run, State, all_runs, over
 
+_THROUGH = (Status.OK, Status.CHANGED, Status.PARTLY)
 Watch = Callable[[Fold, Step | None], None]
 
 # Connections of Ansible that start OpenSSH's client.
@@ -30,7 +37,10 @@ _NEED_THE_PROGRAM = ("ssh", "smart", "ansible.builtin.ssh")
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """How a run ended. duration_s: wall clock, the reading of the inventory included. stopped: why hosts were not begun."""
+    """How a run ended. stopped: why hosts were not begun.
+
+    duration_s: wall clock, the reading of the inventory included; verify_s: of it, the doctor's.
+    """
 
     run_id: str
     folder: Path
@@ -39,8 +49,18 @@ class Report:
     stopped: str | None
     started: str
     duration_s: float
+    verify_s: float
     hosts: tuple[HostResult, ...]
     exit_code: ExitCode
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """A run that goes on. hosts: as far as they had come. left: those that are not done, in order."""
+
+    run: Run
+    hosts: Mapping[str, HostResult]
+    left: tuple[str, ...]
 
 
 def provision(
@@ -48,11 +68,12 @@ def provision(
     watch: Watch,
     warn: Callable[[str], None],
     judge: Callable[[Fold], None] = lambda _fold: None,
+    resumed: Resumed | None = None,
 ) -> Report:
     """Run the playbook over the inventory and record it.
 
     watch: sees each event's step, None for the silent ones. warn: is told what is odd about the inventory.
-    judge: sees the hosts at the end, and may add to their problems.
+    judge: sees the hosts at the end, and may add to their problems. resumed: the run to go on with, instead of a new one.
 
     Raises:
         UsageError: the inventory, an option or this machine is wrong; nothing was recorded or touched.
@@ -63,30 +84,27 @@ def provision(
     inventory = _inventory(options, warn)
     _refuse_without_ssh(inventory)
     addresses = {host.name: host.address for host in inventory}
+    if resumed or options.drift:
+        refuse_unless_plain(addresses)
     fold = Fold(addresses.items(), impact_by_role())
-    groups = batches(list(addresses), options.canary, options.serial)
-    if options.check:
-        groups = [tuple(addresses)]
-    record = RunRecord(options.command, options.for_record(), addresses)
+    groups = [tuple(addresses)] if options.check else batches(list(addresses), options.canary, options.serial)
+    if resumed:
+        record = RunRecord.again(resumed.run.folder, resumed.run.about, resumed.left)
+        fold.hosts.update(resumed.hosts)
+    else:
+        record = RunRecord(options.command, options.for_record(), addresses, _basis(options, inventory))
     try:
-        record.keep_inventory(options.inventory)
-
-        def on_event(event: Any) -> None:
-            if copy := take_copy(event):
-                record.keep_backup(*copy)
-            record.event(event)
-            watch(fold, fold.step(event))
-
-        ended, stopped = Ended(0, False, ""), None
-        for number, group in enumerate(groups, 1):
-            only = group if len(groups) > 1 else None
-            ended = run_playbook(options, record.id, only, on_event, passwords_in_inventory=has_passwords(inventory))
-            failed = bad(fold.hosts[name] for name in group)
-            if number < len(groups) and (failed or ended.interrupted):
-                stopped = _why_stopped(failed, sum(map(len, groups[number:])))
-                break
+        if resumed is None:
+            record.keep_inventory(options.inventory)
+        course = _Course(options, inventory, record, fold, watch, warn)
+        if resumed:
+            course.prove_anew(name for name in addresses if name not in resumed.left)
+            groups = _only(resumed.left, groups)
+        elif options.drift:
+            groups = _only(course.drifted(), groups)
+        ended, stopped = course.run(groups)
         judge(fold)
-        report = _report(options, record, fold, ended, stopped, time.monotonic() - began)
+        report = _report(options, record, fold, ended, stopped, time.monotonic() - began, course.verify_s)
     except BaseException as error:
         record.close(error.code if isinstance(error, PdError) else ExitCode.FAILED, {})
         raise
@@ -95,6 +113,104 @@ def provision(
     record.close(report.exit_code, {host.name: host_document(host) for host in report.hosts})
     record.summary(document(report))
     return report
+
+
+@dataclass(slots=True)
+class _Course:
+    """What happens between a record's begin and its end. verify_s: what the doctor's looks took."""
+
+    options: Options
+    inventory: Inventory
+    record: RunRecord
+    fold: Fold
+    watch: Watch
+    warn: Callable[[str], None]
+    verify_s: float = 0.0
+
+    def run(self, groups: Sequence[Sequence[str]]) -> tuple[Ended, str | None]:
+        """Group by group, until a host of one did not end well; (how, why others were not begun)."""
+        asked = self._with_variables(self._over())
+        whole = sum(map(len, groups)) == len(self.inventory)
+        passwords = has_passwords(self.inventory)
+        ended = Ended(0, False, "")
+        for number, group in enumerate(groups, 1):
+            only = None if len(groups) == 1 and whole else group
+            ended = run_playbook(asked, self.record.folder, only, self._event, passwords_in_inventory=passwords)
+            hosts = [(host, self.fold.hosts[host.name]) for host in self.inventory if host.name in group]
+            free_locks(self.record.id, hosts, self.options.connect_timeout_s, self.warn)
+            if not ended.interrupted:
+                self._prove(group)
+            failed = bad(self.fold.hosts[name] for name in group)
+            if number < len(groups) and (failed or ended.interrupted):
+                return ended, _why_stopped(failed, sum(map(len, groups[number:])))
+        return ended, None
+
+    def drifted(self) -> list[str]:
+        """The hosts that are not as the last run left them; the others end here."""
+        for name, run in settled(self.inventory, self._digest_of(), self.options).items():
+            self._event({"event": SETTLED, "host": name, "run": run})
+        return [name for name, host in self.fold.hosts.items() if not host.settled]
+
+    def prove_anew(self, names: Iterable[str]) -> None:
+        """Hosts that were through before the run was cut off: nobody says whether the doctor had come to them."""
+        self._prove([name for name in names if not self.fold.hosts[name].settled])
+
+    def _event(self, event: Any) -> None:
+        if copy := take_copy(event):
+            self.record.keep_backup(*copy)
+        self.record.event(event)
+        self.watch(self.fold, self.fold.step(event))
+
+    def _over(self) -> list[Run]:
+        """Runs of this machine that are over; what killed ones left here ends."""
+        known = over(all_runs(MOST_KNOWN))
+        killed = [run for run in known if run.state is State.CUT_OFF]
+        end_leftovers([self.record.id, *(run.id for run in killed)])
+        for run in killed:
+            forget_private(run.folder)
+        return known
+
+    def _with_variables(self, known: Sequence[Run]) -> Options:
+        """With what the roles `guard` and `backup` get of pdctl."""
+        salt, digest_of = secrets.token_hex(8), self._digest_of()
+        basis = {host.name: {"salt": salt, "digest": digest_of(host.name, salt)} for host in self.inventory}
+        ours = {"backup_basis": basis, **guard_variables(self.options, known)}
+        return dataclasses.replace(self.options, variables={**self.options.variables, **ours})
+
+    def _digest_of(self) -> Callable[[str, str], str]:
+        return host_digests(self.inventory, extra_variables(self.options.extra_vars), selection(self.options))
+
+    def _prove(self, names: Sequence[str]) -> None:
+        """The doctor looks at what has converged; a node that has not, after all, must not say so of itself."""
+        hosts = {name: host for name in names if (host := self.fold.hosts[name]).status in _THROUGH}
+        owners = selected_roles(self.options) & set(impact_by_role())
+        if not hosts or not owners or self.options.check or not self.options.verify:
+            return
+        from pdctl.provisioning.verify import verify
+
+        began = time.monotonic()
+        verify(self.inventory, hosts, owners, float(self.options.connect_timeout_s))
+        wrong = [host for host in self.inventory if host.name in hosts and _only_here_known(hosts[host.name])]
+        forget(wrong, self.options, self.warn)
+        self.verify_s += time.monotonic() - began
+
+
+def _only(names: Iterable[str], groups: Iterable[Sequence[str]]) -> list[tuple[str, ...]]:
+    wanted = set(names)
+    return [rest for group in groups if (rest := tuple(name for name in group if name in wanted))]
+
+
+def _only_here_known(host: HostResult) -> bool:
+    return bool(host.refused) or any(problem["outcome"] == UNPROVEN for problem in host.problems)
+
+
+def _basis(options: Options, inventory: Inventory) -> Mapping[str, Any] | None:
+    """What a resume compares, and pdctl's own variables. Of a check there is no resume."""
+    if options.check:
+        return None
+    salt = secrets.token_hex(8)
+    digests = fingerprint(inventory, extra_variables(options.extra_vars), salt)
+    return {"salt": salt, "fingerprint": digests, "variables": dict(options.variables)}
 
 
 def _inventory(options: Options, warn: Callable[[str], None]) -> Inventory:
@@ -114,10 +230,16 @@ def _inventory(options: Options, warn: Callable[[str], None]) -> Inventory:
 
 
 def _report(
-    options: Options, record: RunRecord, fold: Fold, ended: Ended, stopped: str | None, duration_s: float
+    options: Options,
+    record: RunRecord,
+    fold: Fold,
+    ended: Ended,
+    stopped: str | None,
+    duration_s: float,
+    verify_s: float,
 ) -> Report:
     hosts = tuple(fold.hosts.values())
-    untouched = all(host.status is Status.UNTOUCHED for host in hosts)
+    untouched = all(host.status is Status.UNTOUCHED and host.held_by is None for host in hosts)
     if untouched and not ended.interrupted:
         raise PdError(
             "Ansible ended before it reached any host",
@@ -133,6 +255,7 @@ def _report(
         stopped=stopped,
         started=record.started.isoformat(timespec="seconds"),
         duration_s=round(duration_s, 2),
+        verify_s=round(verify_s, 2),
         hosts=hosts,
         exit_code=exit_code(hosts, check=options.check, interrupted=ended.interrupted),
     )

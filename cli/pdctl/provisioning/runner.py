@@ -17,8 +17,11 @@ from typing import Any
 import psutil
 
 from pdctl.ansible_env import ansible_environment
-from pdctl.errors import UsageError
+from pdctl.deploy.process import RUN_VARIABLE, carrying, end
+from pdctl.errors import PdError, UsageError
+from pdctl.exit_codes import ExitCode
 from pdctl.provisioning.options import Options, shown
+from pdctl.provisioning.record import PRIVATE
 from pdctl.provisioning.ssh_masters import control_path_folder
 
 EventHandler = Callable[[Mapping[str, Any]], None]
@@ -40,9 +43,15 @@ class Ended:
 
 
 def run_playbook(
-    options: Options, run: str, hosts: Sequence[str] | None, on_event: EventHandler, *, passwords_in_inventory: bool
+    options: Options,
+    record: Path | None,
+    hosts: Sequence[str] | None,
+    on_event: EventHandler,
+    *,
+    passwords_in_inventory: bool,
 ) -> Ended:
-    """Run to the end. `on_event` gets each event as it comes. run: the id under which nodes keep their former state.
+    """Run to the end. `on_event` gets each event as it comes. record: the run's folder, named by its id, under which
+    nodes keep their former state; what Ansible is given lies in it meanwhile. None: nothing is kept.
     hosts: only these, of plain names; None: what the options select.
 
     A first SIGINT, SIGTERM or SIGHUP ends ansible-playbook before its next task, a second one or `_GRACE_S` later by force. SSH
@@ -53,6 +62,7 @@ def run_playbook(
     """
     from ansible_runner import Runner, RunnerConfig
 
+    run = record.name if record else ""
     said: list[str] = []
 
     def handle(event: dict[str, Any]) -> bool:
@@ -62,7 +72,11 @@ def run_playbook(
         # ansible-runner need not keep a file an event: the record does.
         return False
 
-    with tempfile.TemporaryDirectory(prefix="pdctl-") as private, control_path_folder() as sockets, _Stop() as stop:
+    with (
+        tempfile.TemporaryDirectory(prefix=PRIVATE, dir=record) as private,
+        control_path_folder() as sockets,
+        _Stop() as stop,
+    ):
         folder = Path(private)
         _write_private(folder / "env" / "settings", {"pexpect_timeout": _POLL_S})
         variables = {**extra_variables(options.extra_vars), "backup_run": run, **options.variables}
@@ -81,7 +95,7 @@ def run_playbook(
             skip_tags=",".join(options.skip_tags) or None,
             forks=options.forks,
             cmdline=_flags(options),
-            envvars=_environment(sockets, folder / "tmp", passwords_in_inventory),
+            envvars=_environment(run, sockets, folder / "tmp", passwords_in_inventory),
             passwords={_BECOME_PROMPT: options.become_password} if options.become_password is not None else None,
             quiet=True,
             suppress_output_file=True,
@@ -144,10 +158,23 @@ def _kill(processes: Iterable[psutil.Process]) -> None:
             process.kill()
 
 
-def _environment(sockets: Path, temporary: Path, passwords_in_inventory: bool) -> dict[str, str]:
+def end_leftovers(runs: Iterable[str]) -> None:
+    """Ends what a killed pdctl left here: workers finish their task, and SSH masters wait, without it.
+
+    Raises:
+        PdError: a process does not die.
+    """
+    if survivors := end(carrying(*runs), grace_s=0.0):
+        raise PdError(
+            f"an earlier run left process {survivors[0].pid} behind, and it does not die", code=ExitCode.INCOMPLETE
+        )
+
+
+def _environment(run: str, sockets: Path, temporary: Path, passwords_in_inventory: bool) -> dict[str, str]:
     scripts = _scripts_folder()
     environment = ansible_environment()
     environment |= {
+        RUN_VARIABLE: run,
         "PATH": os.pathsep.join([str(scripts), environment.get("PATH", os.defpath)]),
         "ANSIBLE_SSH_CONTROL_PATH_DIR": str(sockets),
         # Ours to remove: an ansible-playbook that is ended leaves its own behind.

@@ -4,7 +4,7 @@ import json
 import os
 import re
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -15,6 +15,7 @@ import psutil
 
 from pdctl.errors import UsageError
 from pdctl.provisioning.document import host_result
+from pdctl.provisioning.impact import impact_by_role
 from pdctl.provisioning.outcome import Fold, HostResult
 from pdctl.provisioning.record import file_of, runs_dir
 
@@ -62,11 +63,16 @@ class Results:
     faults: tuple[str, ...]
 
 
-def all_runs() -> list[Run]:
-    """The newest first. What is no record is not listed."""
+def all_runs(most: int | None = None) -> list[Run]:
+    """The newest first, at most so many. What is no record is not listed."""
     folder = runs_dir()
     names = sorted((each.name for each in folder.iterdir()), reverse=True) if folder.is_dir() else []
-    return [_run(folder / name) for name in names if RUN_ID.fullmatch(name)]
+    return [_run(folder / name) for name in [name for name in names if RUN_ID.fullmatch(name)][:most]]
+
+
+def over(runs: Iterable[Run]) -> list[Run]:
+    """Those of this machine that have ended or were killed, however it came."""
+    return [run for run in runs if run.state in (State.ENDED, State.CUT_OFF)]
 
 
 def find_run(asked: str) -> Run:
@@ -94,7 +100,7 @@ def results(run: Run) -> Results:
     if run.state is State.ENDED:
         return _written(run)
     faults: list[str] = []
-    fold = Fold((name, str(address)) for name, address in run.hosts.items())
+    fold = Fold(((name, str(address)) for name, address in run.hosts.items()), impact_by_role())
     try:
         for event in _events(run.folder / "events.jsonl", faults):
             fold.step(event)
@@ -126,8 +132,9 @@ def _alive(about: Mapping[str, Any]) -> bool:
     if about["controller"] != socket.gethostname():
         return True
     try:
-        return psutil.Process(about["pid"]).create_time() <= datetime.fromisoformat(about["started"]).timestamp() + 1
-    except (psutil.Error, ValueError, OverflowError):
+        begun = datetime.fromisoformat([about["started"], *about.get("resumed", ())][-1])
+        return psutil.Process(about["pid"]).create_time() <= begun.timestamp() + 1
+    except (psutil.Error, ValueError, TypeError, OverflowError):
         return False
 
 

@@ -26,6 +26,7 @@ def about(run: Run) -> dict[str, Any]:
         "state": run.state.value,
         "fault": run.fault,
         **{key: run.about.get(key) for key in ("command", "started", "ended", "exit_code", "controller", "user")},
+        "resumed": run.about.get("resumed") or [],
         "inventory": run.options.get("inventory"),
         "check": run.options.get("check"),
         "summary": run.about.get("summary"),

@@ -47,6 +47,8 @@ def _head(run: Run) -> Iterable[str]:
     if run.state is State.DAMAGED:
         return
     yield f"  when       {about['started']} to {about.get('ended') or '(no end recorded)'}"
+    if resumed := about.get("resumed"):
+        yield f"  resumed    {', '.join(map(str, resumed))}"
     yield f"  by         {about['user']} on {about['controller']}"
     yield f"  inventory  {_inventory(run)}"
     yield f"  options    {', '.join(_options(run.options)) or 'none'}"

@@ -1,6 +1,7 @@
 #!/usr/bin/python
 """Keeps on the node, before a run, the state of everything that the run may change; after it, what it was left as."""
 
+from ansible.module_utils import pdctl_drift as drift
 from ansible.module_utils import pdctl_live as live
 from ansible.module_utils import pdctl_settings as settings
 from ansible.module_utils import pdctl_state as state
@@ -12,6 +13,7 @@ short_description: Keep the managed state of a node before a run and after it
 description:
   - What is kept lies below /var/lib/pdctl/runs, for root only, in a folder a run; the oldest ones go.
   - A run that changed nothing leaves only that fact.
+  - A run that is resumed keeps what its first try found; what it changed is on the disk when its end is recorded.
 options:
   run:
     description: Id of the run.
@@ -33,6 +35,16 @@ options:
     description: The digest that a plan has of the node's managed state; another state fails the node. Empty means any.
     type: str
     default: ""
+  basis:
+    description:
+      - "At the end: salt and digest of all that the run stood on for this node. Kept on it with a digest of what the roles
+        manage, so that drift is seen in one look."
+    type: dict
+    default: {}
+  refused:
+    description: The node refused something, so that it has not converged.
+    type: bool
+    default: false
 author: pdctl
 """
 
@@ -54,28 +66,67 @@ def declared(managed, key):
     return [each for role in managed for each in role.get(key) or []]
 
 
+def refuse_unless_expected(module, items):
+    if module.params["expected"] not in ("", state.digest(items)):
+        module.fail_json(msg="the node's managed state changed since the plan was made, so nothing was changed")
+
+
+def resume(module, run, former):
+    """A run that goes on keeps what was there before its first try."""
+    refuse_unless_expected(module, state.items(former))
+    state.forget_the_end(run)
+    module.exit_json(changed=False, copy=state.travelling(run, former))
+
+
 def begin(module, run):
     managed = module.params["managed"]
     fabric = declared(managed, "fabric")
     files = declared(managed, "files") + settings.files(fabric)
+    earlier = state.folder_of(run) / "before.json"
+    if earlier.is_file() and not module.check_mode:
+        resume(module, run, state.document(earlier))
     paths, keys = state.expanded([each["path"] for each in files], declared(managed, "sysctls"))
     former = state.look(paths, keys, declared(managed, "modules"))
     former["live"] = live.look(
         module.run_command, live.names(declared(managed, "units"), declared(managed, "users"), fabric)
     )
     items = state.items(former)
-    if module.params["expected"] not in ("", state.digest(items)):
-        module.fail_json(msg="the node's managed state changed since the plan was made, so nothing was changed")
+    refuse_unless_expected(module, items)
     if module.check_mode:
         module.exit_json(changed=False, copy={"state": items})
+    former["declared"] = {key: declared(managed, key) for key in drift.KEYS if key != "paths"}
+    former["declared"]["paths"] = [each["path"] for each in files]
+    former["impact"] = {
+        each["path"]: role.get("impact", "none")
+        for role in managed
+        for each in [*(role.get("files") or []), *settings.files(role.get("fabric") or [])]
+    }
     former["apply"] = {each["path"]: each["apply"] for each in files if each.get("apply")}
     former["packages"] = state.packages(module.run_command, module.get_bin_path)
     try:
+        forget_convergence()
         state.keep(run, former)
+        state.forget_the_end(run)
         state.prune()
     except (OSError, ValueError) as error:
         module.fail_json(msg=f"the former state cannot be kept in {state.KEPT}, so nothing was changed: {error}")
     module.exit_json(changed=False, copy=state.travelling(run, former))
+
+
+def forget_convergence():
+    if state.CONVERGED.exists():
+        state.CONVERGED.unlink()
+
+
+def leave_word(module, run, former):
+    """For --drift; a node that refused something is looked at by Ansible each time. What the record gets of it."""
+    basis = module.params["basis"]
+    if not basis or module.params["refused"]:
+        return {}
+    digest = drift.managed_digest(former["declared"], module.run_command)
+    word = {"run": run, "salt": basis["salt"], "basis": basis["digest"], "digest": digest}
+    state.write_document(state.CONVERGED, dict(word, declared=former["declared"]))
+    return {"converged": {key: word[key] for key in ("basis", "digest")}}
 
 
 def end(module, run):
@@ -83,6 +134,7 @@ def end(module, run):
     former = state.document(folder / "before.json")
     if former is None:
         module.fail_json(msg=f"{folder} has no state from before the run")
+    word = leave_word(module, run, former)
     latter = state.look_again(former)
     latter["live"] = live.look(module.run_command, former.get("live") or {})
     latter["packages"] = state.packages(module.run_command, module.get_bin_path)
@@ -91,13 +143,14 @@ def end(module, run):
     moved += [name for name, loaded in latter["modules"].items() if loaded != former["modules"][name]]
     if not paths and not keys and not moved and latter["packages"] == former["packages"]:
         state.mark_unchanged(run)
-        module.exit_json(changed=False, copy={"unchanged": True}, notices=[])
+        module.exit_json(changed=False, copy=dict(word, unchanged=True), notices=[])
+    state.make_durable(paths)
     state.write_document(folder / "after.json", latter)
     lost = [path for path in paths if former["paths"][path].get("kept") is False]
     notices = [
         {"role": "backup", "key": path, "message": "too large to keep: no rollback restores it"} for path in lost
     ]
-    module.exit_json(changed=False, copy={"after": latter}, notices=notices)
+    module.exit_json(changed=False, copy=dict(word, after=latter), notices=notices)
 
 
 def main():
@@ -107,6 +160,8 @@ def main():
             "phase": {"type": "str", "choices": ["begin", "end"], "required": True},
             "managed": {"type": "list", "elements": "dict", "required": True},
             "expected": {"type": "str", "default": ""},
+            "basis": {"type": "dict", "default": {}},
+            "refused": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
     )

@@ -31,6 +31,11 @@ options:
     description: The controller's copy of the former state; used only when the node has none.
     type: dict
     default: {}
+  held:
+    description: Impacts that an active engine would feel; files whose change has one of these stay as they are.
+    type: list
+    elements: str
+    default: []
   force:
     description: Also restore what was changed since the run.
     type: bool
@@ -242,6 +247,14 @@ def differences(former, now, paths, keys, others):
     return found
 
 
+def spare(former, paths, held):
+    """(paths to restore, problems of those that stay for the sake of an active engine)."""
+    impacts = former.before.get("impact", {})
+    text = "an engine is active here, and the impact is {}: --while-serving"
+    stay = [problem(path, "refused", text.format(impacts[path])) for path in paths if impacts.get(path) in held]
+    return [path for path in paths if impacts.get(path) not in held], stay
+
+
 def to_restore(former, now):
     """(paths, keys, others) that the run changed and that are not as before it, and notices of keys that came or went."""
     paths, keys = state.differing(former.before, now)
@@ -261,6 +274,7 @@ def rollback(module, former):
     now["live"] = live.look(module.run_command, former.before.get("live") or {})
     installed = state.packages(module.run_command, module.get_bin_path)
     paths, keys, others, notices = to_restore(former, now)
+    paths, spared = spare(former, paths, module.params["held"])
     notices += beyond(former, now, installed)
     moved = moved_since(former, now, paths, keys, others)
     if moved and not module.params["force"]:
@@ -269,31 +283,34 @@ def rollback(module, former):
             f"{', '.join(moved)}. Roll back what changed it first, or use --force"
         )
     if not paths and not keys and not others:
-        module.exit_json(changed=False, problems=[], notices=notices, copy={"unchanged": True})
+        module.exit_json(changed=False, problems=spared, notices=notices, copy={"unchanged": True})
     diff = differences(former, now, paths, keys, others)
     if module.check_mode:
         problems = restored(module, former, now, paths, keys)
         module.exit_json(
             changed=len(problems) < len(paths) + len(keys) + len(others),
             diff=diff,
-            problems=problems,
+            problems=spared + problems,
             notices=notices,
             copy={},
         )
     own = module.params["own_run"]
-    kept = dict(
-        state.look(paths, keys, []),
-        live={name: now["live"][name] for name in others},
-        apply=former.before["apply"],
-        packages=installed,
-    )
-    state.keep(own, kept)
+    kept = state.document(state.folder_of(own) / "before.json")
+    if kept is None:
+        kept = dict(
+            state.look(paths, keys, []),
+            live={name: now["live"][name] for name in others},
+            apply=former.before["apply"],
+            packages=installed,
+        )
+        state.keep(own, kept)
+    state.forget_the_end(own)
     copy = state.travelling(own, kept)
     for name in others:
         live.let_go(module.run_command, name, former.before["live"][name])
-    problems = restored(module, former, now, paths, keys) + apply(module, former, paths)
+    problems = spared + restored(module, former, now, paths, keys) + apply(module, former, paths)
     problems += restore_others(module, former, now, others)
-    left = dict(state.look(paths, keys, []), live=live.look(module.run_command, others), packages=installed)
+    left = dict(state.look_again(kept), live=live.look(module.run_command, kept["live"]), packages=installed)
     state.write_document(state.folder_of(own) / "after.json", left)
     state.prune()
     changed = any(state.differing(kept, left)) or bool(live.differing(kept, left))
@@ -313,6 +330,7 @@ def main():
             "run": {"type": "str", "required": True},
             "own_run": {"type": "str", "required": True},
             "copy": {"type": "dict", "default": {}},
+            "held": {"type": "list", "elements": "str", "default": []},
             "force": {"type": "bool", "default": False},
         },
         supports_check_mode=True,

@@ -14,6 +14,8 @@ from pathlib import Path
 # Root's own; survives a reboot and no package removes it.
 KEPT = Path("/var/lib/pdctl/runs")
 PROC = Path("/proc/sys")
+# How the last run that came to its end left the node.
+CONVERGED = KEPT.parent / "converged.json"
 SYS_MODULE = Path("/sys/module")
 RUN = re.compile(r"^\d{8}T\d{6}Z-[0-9a-f]{6}$")
 # Of one file: a locale archive of a few locales has 3 MB a locale.
@@ -162,6 +164,14 @@ def mark_unchanged(run):
     shutil.rmtree(str(folder / "content"))
 
 
+def forget_the_end(run):
+    """The run goes on: how it left the node is not known yet."""
+    for name in ("after.json", "unchanged.json"):
+        path = folder_of(run) / name
+        if path.exists():
+            path.unlink()
+
+
 def prune():
     """Call it when nothing of an old run is needed any more."""
     runs = sorted((each for each in KEPT.iterdir() if RUN.match(each.name)), reverse=True)
@@ -205,6 +215,22 @@ def write_durably(path, content, mode=0o600, owner=None):
     except BaseException:
         Path(partial).unlink()
         raise
+    sync(str(Path(path).parent))
+
+
+def make_durable(paths):
+    """What modules of Ansible renamed into place is on the disk when this returns, with the names in its folder."""
+    for path in [*paths, *sorted({str(Path(path).parent) for path in paths})]:
+        if not Path(path).is_symlink() and (Path(path).is_file() or Path(path).is_dir()):
+            sync(path)
+
+
+def sync(path):
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def put_path_back(path, state, content):

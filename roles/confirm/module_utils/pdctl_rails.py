@@ -11,10 +11,10 @@ ARPHRD_ETHER = "1"
 def text(path):
     """First line of a file, empty where it cannot be read."""
     try:
-        with Path(path).open(encoding="utf-8", errors="replace") as stream:
-            return stream.readline().strip()
+        lines = Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return ""
+    return lines[0].strip() if lines else ""
 
 
 def exists(name):

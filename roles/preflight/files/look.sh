@@ -6,7 +6,7 @@ say() { printf 'pdctl: %s\n' "$*"; }
 say begin
 say kernel "$(uname -s)"
 say machine "$(cat /proc/sys/kernel/random/boot_id 2>/dev/null)" \
-    "$(readlink /proc/self/ns/pid 2>/dev/null)" "$(readlink /proc/self/ns/net 2>/dev/null)"
+    "$(readlink /proc/self/ns/pid 2>/dev/null)" "$(readlink /proc/self/ns/net 2>/dev/null)" "$(uname -n)"
 sed -n 's/^\(ID\|ID_LIKE\|PRETTY_NAME\)=/pdctl: os \1 /p' /etc/os-release 2>/dev/null
 for python; do
     if answer=$("$python" -c 'import sys, json, platform; print("%d.%d" % sys.version_info[:2])' 2>&1); then

@@ -61,8 +61,8 @@ def pdctl_twins(printed_of):
     names = {}
     for name, printed in printed_of.items():
         machine = dict(_said(printed or "")).get("machine", "").strip()
-        # All three parts: containers share a boot, and a copied image its machine-id.
-        if len(machine.split()) == 3:
+        # All four parts: containers share a boot, a copied image its machine-id, and copies of a running machine a boot.
+        if len(machine.split()) == 4:
             names.setdefault(machine, []).append(name)
     return {
         name: others[0] if others[0] != name else others[1]

@@ -45,10 +45,14 @@ def set_up(vm: VirtualMachine) -> None:
 
 
 def keep_time(vm: VirtualMachine) -> None:
-    """chrony on the machine, in step with a time server on the controller."""
+    """chrony on the machine, in step with a time server on the controller.
+
+    It steps the clock at its first update only, as on a machine that has been up for a while.
+    """
     server = vm.lab.start(sys.executable, str(Path(__file__).with_name("timeserver.py")), CONTROLLER)
     vm.ssh(
         f"echo 'server {CONTROLLER} iburst minpoll 1 maxpoll 2' >/etc/chrony/sources.d/lab.sources && "
+        "sed -i 's/^makestep .*/makestep 1 1/' /etc/chrony/chrony.conf && "
         "systemctl start chrony && chronyc waitsync 60 0.5 0 1",
         timeout_s=_DEADLINE_S,
     )
@@ -57,8 +61,9 @@ def keep_time(vm: VirtualMachine) -> None:
 
 
 def diagnose(vm: VirtualMachine) -> list[dict[str, Any]]:
-    """The findings of `pdctl doctor` on the machine. Raises RuntimeError when it printed no document."""
-    process = vm.lab.start(str(PDCTL), "doctor", str(vm.lab.inventory(vm)), "--interval", "0", "-o", "json")
+    """The findings of `pdctl doctor` on the machine. Raises RuntimeError when it did not see all of it."""
+    patient = ("--timeout", "900", "--interval", "0")
+    process = vm.lab.start(str(PDCTL), "doctor", str(vm.lab.inventory(vm)), *patient, "-o", "json")
     try:
         stdout, stderr = process.communicate(timeout=_DEADLINE_S)
     except subprocess.TimeoutExpired:
@@ -67,5 +72,9 @@ def diagnose(vm: VirtualMachine) -> list[dict[str, Any]]:
         raise
     if not stdout.startswith("{"):
         raise RuntimeError(f"pdctl doctor: exit {process.returncode}\n{stderr}")
-    findings: list[dict[str, Any]] = json.loads(stdout)["findings"]
+    document = json.loads(stdout)
+    late = [finding["summary"] for finding in document["findings"] if "used up" in finding["summary"]]
+    if document["incomplete"] or late:
+        raise RuntimeError(f"pdctl doctor did not see all of {vm.name}: {document['incomplete']} {late[:1]}")
+    findings: list[dict[str, Any]] = document["findings"]
     return findings

@@ -39,7 +39,9 @@ def _clock_hours_off(vm: VirtualMachine) -> None:
     vm.set_clock(-5 * _HOUR_S)
     # Where a time service runs, it has to have noticed; it asks every few seconds.
     noticed = "chronyc -n tracking | grep -Eq '^System time *: [0-9]{5}'"
-    vm.ssh(f'systemctl -q is-active chrony || exit 0; timeout 120 sh -c "until {noticed}; do sleep 1; done"')
+    vm.ssh(
+        f'systemctl -q is-active chrony || exit 0; timeout 120 sh -c "until {noticed}; do sleep 1; done"', timeout_s=180
+    )
 
 
 def _small_mtu(vm: VirtualMachine) -> None:

@@ -234,7 +234,11 @@ class VirtualMachine:
     def _await_boot_after(self, before: str) -> None:
         def new_boot() -> bool:
             self._forget_connection()
-            return self._answers() and self._boot_id() != before
+            try:
+                return self._answers() and self._boot_id() != before
+            except RuntimeError:
+                # It answered a moment ago and went down since.
+                return False
 
         wait_until(new_boot, BOOT_DEADLINE_S, f"{self.name} comes back from its reboot")
         self.ssh("systemctl is-system-running --wait || systemctl --failed", timeout_s=BOOT_DEADLINE_S)

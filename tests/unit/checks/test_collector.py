@@ -95,6 +95,14 @@ def test_a_tool_that_hangs_costs_its_time_once_and_leaves_nobody_behind(shell: l
         assert not _lives(int(pid))
 
 
+@pytest.mark.parametrize(
+    ("deadline_s", "bounds"), [(0, (10, 90)), (30, (10, 90)), (120, (10, 90)), (240, (20, 180)), (900, (75, 675))]
+)
+def test_a_longer_deadline_gives_a_slow_nodes_commands_more_time(deadline_s: float, bounds: tuple[int, int]) -> None:
+    text = script(POLICY, 0, deadline_s)
+    assert text.startswith("command_s={}\ntotal_s={}\n".format(*bounds))
+
+
 def _lives(pid: int) -> bool:
     try:
         state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()[0]

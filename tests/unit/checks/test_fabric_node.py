@@ -209,3 +209,10 @@ def test_both_words_on_a_port_are_of_the_tool_that_saw_it_down() -> None:
 def test_only_a_look_that_was_possible_says_that_there_is_no_rdma_device(rc: int, output: str, none: bool) -> None:
     node = gather(Evidence("n1", (Block("ls /sys/class/infiniband", rc, output),)))
     assert bool(node.all(NoRdmaDevice)) == none
+
+
+@pytest.mark.parametrize(("more", "status"), [("     module_unplug: 0\n", ["fail"]), ("", [])])
+def test_counters_that_break_off_among_the_priorities_are_no_word_on_their_pause(more: str, status: list[str]) -> None:
+    head = "=== cmd: ethtool -S ens2f0np0\nNIC statistics:\n     rx_bytes: 9\n     rx_prio3_bytes: 9\n"
+    text = f"{head}     rx_prio3_packets: 9\n{more}pdctl: output cut at 131072 bytes\n=== end\n"
+    assert [f.status.value for f in findings(text) if f.topic == "qos.pfc"] == status

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from pdchecks.evidence import by_node, read_blocks
+from pdchecks.evidence import Block, Evidence, by_node, read_blocks
 from pdchecks.finding import Finding, Status
+from pdchecks.nodefacts import gather
 from pdchecks.policy import Policy, read_layer, resolve
 from pdchecks.ranking import rank
 from pdchecks.run import diagnose
@@ -73,3 +74,19 @@ def test_a_broken_slot_explains_its_own_card_only(slot: str, roots: int) -> None
         "[ 6.1] mlx5_core 0000:3b:00.0: poll_health:739:(pid 0): Fatal error 1 detected",
     )
     assert len(rank(found)) == roots
+
+
+@pytest.mark.parametrize(
+    ("command", "read"),
+    [
+        ("dmesg", False),
+        ("dmesg | tail -n 4000", False),
+        ("sudo -n sh -c 'dmesg | tail -n 4000'", False),
+        ("dmesg | grep -i xid", True),
+        ("dmesg --level err", True),
+        ("journalctl -q -u NetworkManager", True),
+    ],
+)
+def test_an_empty_kernel_log_is_no_clean_one_unless_it_was_searched(command: str, read: bool) -> None:
+    node = gather(Evidence("n1", (Block(command, 0, ""),)))
+    assert (not node.unread) == read

@@ -65,6 +65,12 @@ def test_a_limit_is_raised_where_it_is_set(shown: str, wanted: str) -> None:
         assert subprocess.run(["sh", "-nc", command], check=False).returncode == 0, command
 
 
+def test_the_process_of_a_unit_is_judged_where_the_units_own_limit_was_not_shown() -> None:
+    unit = "=== cmd: systemctl show vllm.service\n=== rc: 0\nId=vllm.service\nLoadState=loaded\nMainPID=7\n=== end\n"
+    process = "=== cmd: cat /proc/7/limits\n=== rc: 0\nMax open files  1024  1024  files\n=== end\n"
+    assert _finding("PD-LIMIT-002", unit + process).subject.object == "nofile of process 7"
+
+
 def test_the_command_for_a_pasted_character_leaves_ascii(tmp_path: Path) -> None:
     path = tmp_path / "x.repo"
     path.write_text("[x]\nname='\u00a0'\nbaseurl=https://192.0.2.1/a\u00a0b\u00a0c\n", encoding="utf-8")
@@ -101,3 +107,9 @@ def test_the_command_takes_only_the_ghost_option_out(tmp_path: Path, before: str
     assert commands[-1] == "update-initramfs -u"
     subprocess.run(["sh", "-c", commands[1].replace("/etc/modprobe.d", str(tmp_path))], check=True)
     assert path.read_text(encoding="utf-8") == after
+
+
+def test_what_is_no_options_name_gets_into_no_command() -> None:
+    options = "=== cmd: modprobe -c | grep ^options\n=== rc: 0\noptions mlx5_core a';reboot;'=1\n=== end\n"
+    parameters = "=== cmd: modinfo -p mlx5_core\n=== rc: 0\nprof_sel:profile selector (uint)\n=== end\n"
+    assert not any("reboot" in command for command in _commands("PD-DRV-002", DEBIAN + parameters + options))

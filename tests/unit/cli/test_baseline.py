@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from pdchecks.evidence import Evidence, own_blocks
 from pdctl import baseline
 from pdctl.app import app
 from pdctl.errors import UsageError
@@ -67,3 +68,22 @@ def test_two_sources_are_compared_and_contradictions_refused(tmp_path: Path) -> 
     assert isinstance(RUN.invoke(app, ["doctor", *pair, "--since-good"]).exception, UsageError)
     assert isinstance(RUN.invoke(app, ["doctor", *pair, "-o", "nagios"]).exception, UsageError)
     assert isinstance(RUN.invoke(app, ["doctor", *pair, "--symptom", "latency jitters"]).exception, UsageError)
+
+
+def test_each_node_of_an_inventory_has_its_own_and_one_without_is_named() -> None:
+    nodes = [Evidence(name, tuple(own_blocks(THEN))) for name in ("rack7/decode 1", "prefill-1", "ill-1")]
+    assert baseline.keep_nodes(nodes, {"ill-1"}) == ["rack7/decode 1", "prefill-1"]
+    assert stat.S_IMODE(baseline.path("prefill-1").stat().st_mode) == 0o600
+    good = baseline.baselines(["prefill-1", "rack7/decode 1", "ill-1"])
+    assert [one.node for one in good.evidence] == ["prefill-1", "rack7/decode 1"]
+    assert good.evidence[0].blocks == nodes[1].blocks
+    assert [(one.node, one.reason) for one in good.incomplete] == [("ill-1", "there is no last known good of it")]
+    with pytest.raises(UsageError, match="no last known good of ill-1"):
+        baseline.baselines(["ill-1"])
+
+
+def test_what_keeps_a_good_look_needs_an_inventory_and_no_comparison(tmp_path: Path) -> None:
+    (tmp_path / "inventory.ini").write_text("[all]\nnode-1\n", encoding="utf-8")
+    assert isinstance(RUN.invoke(app, ["doctor", "--keep-good"]).exception, UsageError)
+    both = ["doctor", str(tmp_path / "inventory.ini"), "--keep-good", "--since-good"]
+    assert isinstance(RUN.invoke(app, both).exception, UsageError)

@@ -80,6 +80,17 @@ def test_only_the_owner_may_read_it_and_nothing_is_overwritten(tmp_path: Path) -
         _write(tmp_path / "x.zip")
 
 
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [("x.zip", "names no format"), ("no/x.tar", "is no folder"), ("link.tar", "is there already")],
+)
+def test_where_no_bundle_can_be_written_is_told_before_anybody_looks(tmp_path: Path, name: str, says: str) -> None:
+    (tmp_path / "link.tar").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(UsageError) as error:
+        bundle.refuse(tmp_path / name)
+    assert says in f"{error.value} {error.value.detail}"
+
+
 def test_the_manifest_says_who_was_reached_how_and_with_what_version(tmp_path: Path) -> None:
     with tarfile.open(_write(tmp_path / "x.tar")) as archive:
         assert archive.getnames()[0] == "manifest.json"

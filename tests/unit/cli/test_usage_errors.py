@@ -33,3 +33,9 @@ def test_a_wrong_command_line_is_an_error_with_a_hint(line: str, said: str) -> N
 @pytest.mark.parametrize("line", ["", "model"])
 def test_without_arguments_a_group_shows_its_help(line: str) -> None:
     assert "Commands:" in (result := CliRunner().invoke(app, line.split())).output or "Start:" in result.output
+
+
+@pytest.mark.parametrize("line", ["doctor --from x.txt --limit n1", "collect --from x.txt --to x.tar --limit n1"])
+def test_a_limit_without_an_inventory_is_refused_and_chooses_nothing_silently(line: str) -> None:
+    result = CliRunner().invoke(app, line.split())
+    assert "`--limit` chooses among the hosts" in str(result.exception)

@@ -1,41 +1,27 @@
 """What a node keeps before a run, and how it is put back: the modules themselves, on folders of the test."""
 
 import importlib
-import importlib.util
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import ansible.module_utils
 import pytest
-from ansible.module_utils.testing import patch_module_args
+from tests.unit.provision.node_module import answer_of, kept_below, node_module
 
-from pdctl.content import content_root
+from pdctl.provisioning.drift import look_script
 
-ROLE = content_root() / "roles" / "backup"
 RUN, BACK, AGAIN = "20260101T000000Z-000001", "20260101T000000Z-000002", "20260101T000000Z-000003"
 OLD = b"old \xff\r\n\0"
 
 
-def _module(name: str) -> ModuleType:
-    specification = importlib.util.spec_from_file_location(name, ROLE / "library" / f"{name}.py")
-    assert specification is not None and specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    folders = [str(role / "module_utils") for role in (ROLE, ROLE.with_name("confirm"))]
-    monkeypatch.setattr(ansible.module_utils, "__path__", [*ansible.module_utils.__path__, *folders])
-    module = importlib.import_module("ansible.module_utils.pdctl_state")
-    monkeypatch.setattr(module, "KEPT", tmp_path / "var" / "runs")
-    monkeypatch.setattr(module, "PROC", tmp_path / "proc")
-    (tmp_path / "var").mkdir()
-    yield module
+def state(tmp_path: Path) -> Iterator[ModuleType]:
+    with kept_below(tmp_path) as module:
+        yield module
 
 
 Call = Callable[..., dict[str, Any]]
@@ -43,13 +29,7 @@ Call = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def call(state: ModuleType, capsys: pytest.CaptureFixture[str]) -> Call:
-    def run(name: str, *, check: bool = False, **arguments: Any) -> dict[str, Any]:
-        module = _module(name)
-        with patch_module_args({**arguments, "_ansible_check_mode": check}), pytest.raises(SystemExit):
-            module.main()
-        return dict(json.loads(capsys.readouterr().out))
-
-    return run
+    return lambda name, **arguments: answer_of(node_module("backup", name), capsys, **arguments)
 
 
 class Node:
@@ -70,11 +50,11 @@ class Node:
 
     def begin(self, run: str = RUN, **more: Any) -> dict[str, Any]:
         files = [{"path": str(path)} for path in (self.file, self.made, self.made / "inner", self.link, self.new)]
-        managed = [{"files": files}, {"sysctls": ["net.*"]}]
+        managed = [{"impact": "restart-engine", "files": files}, {"sysctls": ["net.*"]}]
         return self._call("pdctl_backup", run=run, phase="begin", managed=managed, **more)
 
-    def end(self, run: str = RUN) -> dict[str, Any]:
-        return self._call("pdctl_backup", run=run, phase="end", managed=[])
+    def end(self, run: str = RUN, **more: Any) -> dict[str, Any]:
+        return self._call("pdctl_backup", run=run, phase="end", managed=[], **more)
 
     def change(self) -> None:
         self.file.write_bytes(b"new\n")
@@ -324,3 +304,98 @@ def test_a_pattern_of_paths_stands_for_the_files_that_are_there(state: ModuleTyp
         (tmp_path / name).touch()
     paths, _keys = state.expanded([str(tmp_path / "a.conf"), str(tmp_path / "*.conf")], [])
     assert paths == [str(tmp_path / "a.conf"), str(tmp_path / "b.conf")]
+
+
+def test_a_run_that_goes_on_keeps_what_was_there_before_its_first_try(node: Node) -> None:
+    former, copy = node.look(), node.begin()["copy"]
+    node.file.write_bytes(b"half of it\n")
+    again = node.begin()["copy"]
+    assert (again["paths"], again["contents"]) == (copy["paths"], copy["contents"])
+    node.change()
+    node.end()
+    assert node.back()["problems"] == []
+    assert node.look() == former
+
+
+def test_a_run_that_goes_on_after_it_had_changed_nothing_can_change_something(node: Node, state: ModuleType) -> None:
+    node.begin()
+    node.end()
+    former = node.look()
+    node.begin()
+    node.change()
+    node.end()
+    assert not (state.KEPT / RUN / "unchanged.json").exists()
+    assert node.back()["changed"] is True
+    assert node.look() == former
+
+
+def test_a_rollback_that_goes_on_keeps_what_was_there_before_its_first_try(node: Node, state: ModuleType) -> None:
+    former, _copy = _changed(node)
+    changed = node.look()
+    node.back()
+    (state.KEPT / BACK / "after.json").unlink()
+    node.new.write_bytes(b"new\n")
+    node.new.chmod(0o644)
+    assert node.back()["problems"] == []
+    assert node.look() == former
+    node.back(run=BACK, own=AGAIN)
+    assert node.look() == changed
+
+
+BASIS = {"salt": "s", "digest": "d"}
+
+
+def _drift() -> dict[str, Any]:
+    return dict(importlib.import_module("ansible.module_utils.pdctl_drift").drift())
+
+
+def test_a_node_that_converged_says_what_it_stands_on_until_something_moves(node: Node, state: ModuleType) -> None:
+    node.begin()
+    node.change()
+    assert node.end(basis=BASIS)["copy"]["converged"]["basis"] == "d"
+    word = _drift()
+    assert (word["run"], word["basis"], word["digest"] == word["now"]) == (RUN, "d", True)
+    for moves in (
+        lambda: node.new.chmod(0o640),
+        lambda: node.keys["one"].write_text("9\n", encoding="utf-8"),
+        # An interface that came since.
+        lambda: (node.folder / "proc" / "net" / "three").write_text("1\n", encoding="utf-8"),
+    ):
+        before = _drift()["now"]
+        moves()
+        assert _drift()["now"] != before
+
+
+def test_a_node_that_refused_something_or_is_being_changed_has_not_converged(node: Node, state: ModuleType) -> None:
+    node.begin()
+    node.end(basis=BASIS, refused=True)
+    assert _drift() == {}
+    node.begin(BACK)
+    node.end(BACK, basis=BASIS)
+    node.begin(AGAIN)
+    assert _drift() == {}
+
+
+def test_what_is_sent_to_a_node_says_the_same_there(node: Node, state: ModuleType) -> None:
+    node.begin()
+    node.end(basis=BASIS)
+    values = {"KEPT": state.KEPT, "PROC": state.PROC, "CONVERGED": state.CONVERGED}
+    place = "\n".join(
+        f"sys.modules[place + '.pdctl_state'].{key} = __import__('pathlib').Path({str(path)!r})"
+        for key, path in values.items()
+    )
+    script = look_script().replace("\nprint(", f"\n{place}\nprint(").replace("python3 ", f"{sys.executable} ", 1)
+    said = subprocess.run(["sh", "-s"], input=script, capture_output=True, text=True, check=True, timeout=60)
+    assert json.loads(said.stdout.removeprefix("pdctl-drift ")) == _drift()
+
+
+def test_what_an_active_engine_would_feel_stays_as_it_is_until_it_may(node: Node) -> None:
+    former, _copy = _changed(node)
+    changed = node.look()
+    for check in (True, False):
+        problems = node.back(held=["restart-engine"], check=check)["problems"]
+        assert {problem["key"] for problem in problems} >= {str(node.file), str(node.new), str(node.link)}
+        assert all("--while-serving" in problem["message"] for problem in problems)
+    assert {**node.look(), "two": changed["two"]} == changed
+    assert node.back(own=AGAIN)["problems"] == []
+    assert node.look() == former

@@ -56,6 +56,8 @@ def test_only_a_host_that_ended_well_lets_others_begin() -> None:
         HostResult("unreachable", "a", unreachable="No route", finished=True),
         HostResult("incomplete", "a", tasks=3),
         HostResult("untouched", "a"),
+        HostResult("not verified", "a", finished=True, unverified="no answer"),
+        HostResult("held", "a", finished=True, held_by="another run"),
     ]
     assert bad([ok, changed]) == []
     assert bad([ok, *others, changed]) == others

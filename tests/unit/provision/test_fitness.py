@@ -25,7 +25,7 @@ fitness = _filters()
 DEBIAN = """\
 pdctl: begin
 pdctl: kernel Linux
-pdctl: machine b0075a1e pid:[1] net:[2]
+pdctl: machine b0075a1e pid:[1] net:[2] n1
 pdctl: os PRETTY_NAME "Debian GNU/Linux 12 (bookworm)"
 pdctl: os ID debian
 pdctl: python 3.11 python3
@@ -114,7 +114,7 @@ def test_why_a_login_is_not_root_is_said_in_one_line(result: dict[str, str], sai
 
 def test_one_machine_under_two_names_is_seen_and_a_copied_image_is_none() -> None:
     other = DEBIAN.replace("net:[2]", "net:[3]")
-    unknown = DEBIAN.replace("b0075a1e pid:[1] net:[2]", "  ")
+    unknown = DEBIAN.replace("b0075a1e pid:[1] net:[2] n1", "   n1")
     twins = fitness.pdctl_twins({"a": DEBIAN, "b": other, "c": DEBIAN, "d": "", "e": unknown, "f": unknown})
     assert twins == {"a": "c", "c": "a"}
 

@@ -29,12 +29,12 @@ def _judged(path: Path) -> Judgement:
 
 # One fault of a host each: its variables, and what is said. `H` stands for the host's name.
 FAULTS = {
-    "gpu-kind": ("gpu_kind=h10", "host `H` has an unknown GPU kind: `h10`; near it: h100, "),
-    "kind-no-word": ("gpu_kind=[1]", "host `H` has an unknown GPU kind: `[1]`"),
-    "simulated": ("simulated=perhaps", "`simulated` of host `H` is `perhaps`; it is true or false"),
+    "gpu-kind": ("gpu_kind=h10", "host `H`: unknown GPU kind `h10`; near it: h100, "),
+    "kind-no-word": ("gpu_kind=[1]", "host `H`: unknown GPU kind `[1]`"),
+    "simulated": ("simulated=perhaps", "host `H`: `simulated` is `perhaps`; it is true or false"),
     "port": ("ansible_port=70000", "host `H` has no usable port: `70000`; ansible_port is 1 to 65535"),
     "port-no-number": ("ansible_port=ssh", "host `H` has no usable port: `ssh`"),
-    "connection": ("ansible_connection=winrm", "host `H` has the connection `winrm`, which pdctl does not speak"),
+    "connection": ("ansible_connection=winrm", "host `H`: pdctl does not speak the connection `winrm`"),
     "same-address": ("ansible_host=10.0.0.1", "hosts `first` and `H` have one address: 10.0.0.1 port 22"),
     "user-in-address": ("ansible_host=ops@10.0.0.2", "`ops@10.0.0.2` holds a user; the user goes into ansible_user"),
     "port-in-address": ("ansible_host=10.0.0.2:22", "`10.0.0.2:22` holds a port; the port goes into ansible_port"),
@@ -159,7 +159,7 @@ def test_provision_refuses_all_of_it_at_once_and_begins_no_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    path = _written(tmp_path, "a gpu_kind=h10 ansible_port=0\nb gpu_kind=h10\n")
+    path = _written(tmp_path, "a gpu_kind=h10 ansible_port=0\nb gpu_kind=h11\n")
     from pdctl.content import content_root
 
     options = Options(path, content_root() / "playbooks" / "provision.yml", check=True)

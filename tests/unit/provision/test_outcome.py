@@ -143,3 +143,72 @@ def test_a_node_that_never_answered_again_after_a_change_was_changed() -> None:
     host = _folded(_event("unreachable", res={"msg": "not reached again", "changed": True}), _stats("n1"))
     assert (host.status, len(host.changes)) == (Status.UNREACHABLE, 1)
     assert exit_code([host], check=False, interrupted=False) is ExitCode.PARTLY
+
+
+def _lock(phase: str, kind: str = "ok", **result: Any) -> Mapping[str, Any]:
+    result = {"invocation": {"module_args": {"phase": phase}}, **result}
+    return _event(kind, "lock", "pdctl_lock", res=result)
+
+
+def test_a_node_that_another_run_holds_is_left_alone_and_says_who() -> None:
+    host = _folded(_lock("begin", "failed", msg="run x of zhang holds this node", held_by={"run": "x"}), _stats("n1"))
+    assert (host.status, host.held_by) == (Status.UNTOUCHED, "run x of zhang holds this node")
+    assert exit_code([host], check=False, interrupted=False) is ExitCode.INCOMPLETE
+
+
+def test_a_lock_that_is_not_freed_is_known() -> None:
+    assert _folded(_lock("begin")).locked
+    assert not _folded(_lock("begin"), _lock("end")).locked
+
+
+HELD = {"changed": False, "ansible_facts": {"guard_held": ["restart-engine"]}}
+
+
+def _spared(problems: list[Mapping[str, Any]]) -> HostResult:
+    fold = Fold([("n1", "10.0.0.1")], {"limits": "restart-engine", "locale": "none"})
+    verdict = {"role": "verdict", "res": {"msg": "x", "problems": problems, "notices": []}}
+    for event in (
+        _event("ok", action="pdctl_engines", res={"engines": ["pdctl-decode.service"]}),
+        _event("ok", action="set_fact", res=HELD),
+        _event("ok", "line", role="locale", res={"changed": True}),
+        _event("ok", "write", role="limits", res={"changed": True, "invocation": {"module_args": {"dest": "/etc/l"}}}),
+        _event("failed" if problems else "ok", action="pdctl_verdict", **verdict),
+    ):
+        fold.step(event)
+    return fold.hosts["n1"]
+
+
+def test_what_an_active_engine_would_feel_is_refused_by_name_and_the_rest_is_done() -> None:
+    host = _spared([])
+    assert [change.role for change in host.changes] == ["locale"]
+    (problem,) = host.problems
+    assert (problem["role"], problem["key"], problem["outcome"]) == ("limits", "/etc/l", "refused")
+    assert "pdctl-decode.service" in problem["message"] and "--while-serving" in problem["message"]
+    assert host.status is Status.PARTLY
+
+
+def test_what_a_role_says_of_itself_while_it_only_checks_is_no_second_refusal() -> None:
+    own = {"role": "limits", "key": "nofile", "outcome": "refused", "message": "live is 1"}
+    assert [problem["key"] for problem in _spared([own, PROBLEM]).problems] == ["/etc/l", PROBLEM["key"]]
+
+
+def test_a_host_whose_verdict_came_is_done_also_without_the_end_of_the_play() -> None:
+    assert _folded(_event("ok", action="pdctl_verdict", res={"notices": []})).finished
+
+
+def test_a_resumed_host_keeps_its_changes_and_begins_again() -> None:
+    resumed = {"event": "pdctl_resumed", "hosts": ["n1", "stranger"]}
+    lost = _event("unreachable", res={"msg": "No route to host"})
+    host = _folded(_event("ok", res={"changed": True}), lost, _stats("n1"), resumed)
+    assert (host.status, len(host.changes)) == (Status.INCOMPLETE, 1)
+
+
+def test_a_host_that_has_not_drifted_is_ok_without_a_task() -> None:
+    host = _folded({"event": "pdctl_settled", "host": "n1", "run": "r"})
+    assert (host.status, host.tasks, host.settled) == (Status.OK, 0, True)
+
+
+def test_a_converged_host_that_the_doctor_did_not_see_is_incomplete() -> None:
+    host = _host(Status.CHANGED)
+    host.unverified = "no answer"
+    assert exit_code([host], check=False, interrupted=False) is ExitCode.INCOMPLETE

@@ -61,7 +61,7 @@ def test_a_plan_holds_changes_and_the_gravest_impact_and_no_secret() -> None:
 
 
 def test_what_did_not_move_lets_a_plan_hold(plan: Plan) -> None:
-    assert moved(plan, PRINT) == []
+    assert moved(plan.fingerprint, PRINT) == []
     assert moved_nodes(plan, STATE) == []
 
 
@@ -77,7 +77,7 @@ def test_what_did_not_move_lets_a_plan_hold(plan: Plan) -> None:
     ],
 )
 def test_what_moved_on_this_side_is_named(plan: Plan, kind: str, now: dict[str, str], line: str) -> None:
-    (said,) = moved(plan, {**PRINT, kind: now})
+    (said,) = moved(plan.fingerprint, {**PRINT, kind: now})
     assert said.startswith(line)
     assert (" and 2 more" in said) is (len(now) == 9)
 

@@ -44,6 +44,7 @@ def _report() -> Report:
         "n3 ended failed, so 1 host(s) were not begun",
         "2026-01-01T00:00:00",
         2.5,
+        0.5,
         hosts,
         ExitCode.FAILED,
     )
