@@ -12,6 +12,11 @@ def converge(role: str, text: str, *by_hand: str, impact: Impact = Impact.NONE, 
     return Remedy(text, role, (role,), commands=by_hand, survives_reboot=survives_reboot, impact=impact)
 
 
+def setting(role: str, text: str, *until_reboot: str, impact: Impact = Impact.NONE) -> Remedy:
+    """Of what no driver keeps: the role makes it again at each boot, commands by hand hold until then."""
+    return Remedy(text, role, (role,), until_reboot=until_reboot, impact=impact)
+
+
 def of_family(node: NodeFacts, *, debian: str, redhat: str) -> str:
     """The command of the node's own family; both, each with its family in a shell comment, where that is not known."""
     family = next((fact.family for fact in node.all(OsRelease)), "")

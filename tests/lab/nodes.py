@@ -132,7 +132,12 @@ class Lab:
     def set_mtu(self, node: Node, own: int, port: int) -> None:
         """In bytes: of the node's interface, and of the bridge's port that it is plugged into."""
         run("ip", "-n", node.namespace, "link", "set", "eth0", "mtu", str(own))
-        run("ip", "-n", self._fabric, "link", "set", f"n{node.address.rsplit('.', 1)[1]}", "mtu", str(port))
+        self.switch_port(node.name, port)
+
+    def switch_port(self, name: str, mtu: int) -> None:
+        """What the fabric carries to and from a node (`ctl`: the controller): longer packets are dropped without a word."""
+        port = "ctl" if name == "ctl" else f"n{list(self.nodes).index(name) + 1}"
+        run("ip", "-n", self._fabric, "link", "set", port, "mtu", str(mtu))
 
     def pids(self, namespace: str) -> list[int]:
         """Processes in one of this lab's namespaces."""
@@ -198,6 +203,8 @@ class Lab:
                 "--keep-unit",
             ),
             *("--console=pipe", f"--network-namespace-path=/run/netns/{namespace}"),
+            # Its interfaces are the node's own to configure.
+            "--capability=CAP_NET_ADMIN",
             *(f"--machine={namespace}", f"--hostname={name}"),
         )
         with (folder / "console").open("w", encoding="utf-8") as console:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from pdchecks.check import Need, NodeCheck, Verdict
+from pdchecks.converge import setting
 from pdchecks.evidence import words
 from pdchecks.fabric import carries_rdma, is_hardware, netdevs, ports
 from pdchecks.facts.net import Netdev
@@ -51,11 +52,11 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
                 "ibv_devinfo | grep active_mtu",
                 f"ping -M do -s {to_set - 28} <peer> -I {name}",
             ),
-            Remedy(
+            setting(
+                "mtu",
                 f"Set MTU {to_set} on this interface, on the interfaces below it, on the peer and on the switch "
                 "ports, and write it into the node's network configuration.",
-                commands=(f"ip link set dev {name} mtu {to_set}",),
-                survives_reboot=False,
+                f"ip link set dev {name} mtu {to_set}",
                 impact=Impact.LINK_FLAP,
             ),
         )

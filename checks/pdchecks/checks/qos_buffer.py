@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 
 from pdchecks.check import Need, NodeCheck, Verdict
+from pdchecks.converge import setting
 from pdchecks.evidence import Quote
 from pdchecks.fabric import judged, port_of
 from pdchecks.facts.net import LinkSpeed, Netdev
 from pdchecks.facts.qos import QosBuffer, QosPfc
-from pdchecks.finding import Remedy, Severity, Status
+from pdchecks.finding import Impact, Severity, Status
 from pdchecks.nodefacts import NodeFacts
 from pdchecks.policy import Policy
 from pdchecks.roce import xoff_bytes
@@ -55,13 +56,12 @@ def _judge(node: NodeFacts, fact: QosBuffer, number: int, policy: Policy) -> Ite
         "is on.",
         (*quotes, *mtu[1]),
         (f"mlnx_qos -i {fact.netdev}", f"dcb buffer show dev {fact.netdev}"),
-        Remedy(
+        setting(
+            "qos",
             "Give the lossless buffer more of the port's memory, and tell the NIC the true cable length, at each boot.",
-            commands=(
-                f"mlnx_qos -i {fact.netdev} --cable_len {metres}",
-                f"dcb buffer set dev {fact.netdev} buffer-size {number}:{needed or '<bytes>'}",
-            ),
-            survives_reboot=False,
+            f"mlnx_qos -i {fact.netdev} --cable_len {metres}",
+            f"dcb buffer set dev {fact.netdev} buffer-size {number}:{needed or '<bytes>'}",
+            impact=Impact.LINK_FLAP,
         ),
     )
 

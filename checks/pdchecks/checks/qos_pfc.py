@@ -4,11 +4,12 @@ import re
 from collections.abc import Iterator
 
 from pdchecks.check import Need, NodeCheck, Verdict
+from pdchecks.converge import setting
 from pdchecks.counters import Reading, by_priority, nic_readings
 from pdchecks.evidence import Quote
 from pdchecks.fabric import judged
 from pdchecks.facts.qos import QosPfc
-from pdchecks.finding import Remedy, Severity, Status
+from pdchecks.finding import Impact, Remedy, Severity, Status
 from pdchecks.nodefacts import NodeFacts
 from pdchecks.policy import Policy
 from pdchecks.unknown import Unknown
@@ -117,11 +118,13 @@ def _off(netdev: str, summary: str, lossless: int, quote: Quote) -> Verdict:
 
 def _remedy(netdev: str, lossless: int) -> Remedy:
     bits = ",".join("1" if priority == lossless else "0" for priority in _PRIORITIES)
-    return Remedy(
+    return setting(
+        "qos",
         f"Turn PFC on for priority {lossless} only, here and on the switch port, again at each boot and driver "
         "reload. If the fabric has another lossless priority, say so in the policy (fabric.lossless_priority).",
-        commands=(f"mlnx_qos -i {netdev} --pfc {bits}", f"dcb pfc set dev {netdev} prio-pfc all:off {lossless}:on"),
-        survives_reboot=False,
+        f"mlnx_qos -i {netdev} --pfc {bits}",
+        f"dcb pfc set dev {netdev} prio-pfc all:off {lossless}:on",
+        impact=Impact.LINK_FLAP,
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from pdchecks.check import Need, NodeCheck, Verdict
+from pdchecks.converge import setting
 from pdchecks.counters import Reading, by_priority, nic_readings
 from pdchecks.evidence import Quote
 from pdchecks.fabric import judged
@@ -47,13 +48,12 @@ def _from_map(fact: QosDscpMap, dscp: int, lossless: int) -> Verdict:
         "hold.",
         (fact.quote,),
         (f"mlnx_qos -i {fact.netdev}",),
-        Remedy(
+        setting(
+            "qos",
             f"Map DSCP {dscp} to priority {lossless}, at each boot.",
-            commands=(
-                f"mlnx_qos -i {fact.netdev} --dscp2prio set,{dscp},{lossless}",
-                f"dcb app replace dev {fact.netdev} dscp-prio {dscp}:{lossless}",
-            ),
-            survives_reboot=False,
+            f"mlnx_qos -i {fact.netdev} --dscp2prio set,{dscp},{lossless}",
+            f"dcb app replace dev {fact.netdev} dscp-prio {dscp}:{lossless}",
+            impact=Impact.LINK_FLAP,
         ),
     )
 

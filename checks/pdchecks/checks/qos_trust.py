@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 from pdchecks.check import Need, NodeCheck, Verdict
+from pdchecks.converge import setting
 from pdchecks.fabric import judged
 from pdchecks.facts.qos import QosTrust
-from pdchecks.finding import Remedy, Severity, Status
+from pdchecks.finding import Impact, Severity, Status
 from pdchecks.nodefacts import NodeFacts
 from pdchecks.policy import Policy
 from pdchecks.unknown import Unknown
@@ -45,14 +46,13 @@ def _wrong(fact: QosTrust, trust: str, wanted: str, policy: Policy) -> Verdict:
         f"{why} This is the factory setting." if trust == "pcp" else why,
         (fact.quote,),
         (f"mlnx_qos -i {fact.netdev}", f"dcb app show dev {fact.netdev} dscp-prio"),
-        Remedy(
+        setting(
+            "qos",
             "Set the trust state again at each boot and after each reload of the driver: a command alone does not "
             "last.",
-            commands=(
-                f"mlnx_qos -i {fact.netdev} --trust {wanted}",
-                f"dcb app add dev {fact.netdev} dscp-prio {fabric.dscp}:{fabric.lossless_priority}",
-            ),
-            survives_reboot=False,
+            f"mlnx_qos -i {fact.netdev} --trust {wanted}",
+            f"dcb app add dev {fact.netdev} dscp-prio {fabric.dscp}:{fabric.lossless_priority}",
+            impact=Impact.LINK_FLAP,
         ),
     )
 

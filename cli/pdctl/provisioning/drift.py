@@ -15,8 +15,12 @@ from pdctl.reach.fleet import run_everywhere
 from pdctl.reach.outcome import Outcome, Reached
 from pdctl.reach.root import as_root
 
-_UTILITIES = "roles/backup/module_utils"
-_SENT = ("pdctl_state", "pdctl_live", "pdctl_drift")
+# In the order in which they import each other.
+_SENT = (
+    *("confirm/module_utils/pdctl_rails", "confirm/module_utils/pdctl_owner", "confirm/module_utils/pdctl_bridging"),
+    *("confirm/module_utils/pdctl_settings", "backup/module_utils/pdctl_state", "backup/module_utils/pdctl_live"),
+    "backup/module_utils/pdctl_drift",
+)
 _MARK = "pdctl-drift "
 _MOST_WORD = 64 << 10
 _DEADLINE_S = 60.0
@@ -45,8 +49,8 @@ def selection(options: Options) -> list[Any]:
 
 def look_script() -> str:
     """Prints one line: the mark, and what `drift` of pdctl_drift.py says of the node."""
-    folder = content_root() / _UTILITIES
-    sources = [(name, (folder / f"{name}.py").read_text(encoding="utf-8")) for name in _SENT]
+    paths = [content_root() / "roles" / f"{name}.py" for name in _SENT]
+    sources = [(path.stem, path.read_text(encoding="utf-8")) for path in paths]
     return _LOOK.format(sources=json.dumps(sources), mark=_MARK)
 
 

@@ -9,6 +9,8 @@ from pdctl.exit_codes import ExitCode, worst
 from pdctl.provisioning.ssh_words import in_plain_words
 
 VERDICT_ACTION = "pdctl_verdict"
+# Of a problem: what was changed is as it was before.
+REVERTED = "reverted"
 LOCK_ACTION = "pdctl_lock"
 ENGINES_ACTION = "pdctl_engines"
 RESUMED = "pdctl_resumed"
@@ -22,12 +24,14 @@ _SAYS_NOTHING = ("non-zero return code", "MODULE FAILURE")
 class Status(StrEnum):
     """How a host ended.
 
-    PARTLY: every task ran, and the node refused at least one setting. INCOMPLETE: its tasks did not all get their turn.
+    REVERTED: every task ran, and the node undid at least one change by itself, since it was not reached again after it or fared
+    worse. PARTLY: every task ran, and the node refused at least one setting. INCOMPLETE: its tasks did not all get their turn.
     UNTOUCHED: none of them did.
     """
 
     OK = "ok"
     CHANGED = "changed"
+    REVERTED = "reverted"
     PARTLY = "partly"
     FAILED = "failed"
     UNREACHABLE = "unreachable"
@@ -96,6 +100,8 @@ class HostResult:
             return Status.UNREACHABLE
         if self.failure is not None:
             return Status.FAILED
+        if any(problem.get("outcome") == REVERTED for problem in self.problems):
+            return Status.REVERTED
         if self.problems:
             return Status.PARTLY
         if not self.finished:
@@ -151,6 +157,9 @@ class Fold:
                 return self._failed(host, data)
             case "runner_on_unreachable":
                 host.unreachable = in_plain_words(_message(data))
+                if (data.get("res") or {}).get("changed"):
+                    # A change after which the node did not answer again.
+                    host.changes.append(Change(str(data.get("role", "")), _task(data)))
                 return Step(host.name, Status.UNREACHABLE, host.unreachable)
             case _:
                 pass
@@ -197,7 +206,7 @@ class Fold:
             return Step(host.name, Status.UNTOUCHED, host.held_by)
         if data.get("task_action") == VERDICT_ACTION and result.get("problems"):
             self._end(host, result)
-            return Step(host.name, Status.PARTLY, f"{len(host.problems)} setting(s) refused")
+            return Step(host.name, host.status, f"{len(host.problems)} setting(s) refused or reverted")
         host.failure = Failure(str(data.get("role", "")), _task(data), _message(data))
         return Step(host.name, Status.FAILED, f"{_where(data)}: {host.failure.message.splitlines()[0]}")
 
@@ -231,7 +240,7 @@ def exit_code(hosts: Iterable[HostResult], *, check: bool, interrupted: bool) ->
         match host.status:
             case Status.FAILED:
                 codes.append(ExitCode.INCOMPLETE if check else ExitCode.FAILED)
-            case Status.PARTLY:
+            case Status.PARTLY | Status.REVERTED:
                 codes.append(ExitCode.PARTLY)
             case _ if host.unverified is not None:
                 codes.append(ExitCode.INCOMPLETE)

@@ -3,6 +3,7 @@
 
 from ansible.module_utils import pdctl_drift as drift
 from ansible.module_utils import pdctl_live as live
+from ansible.module_utils import pdctl_settings as settings
 from ansible.module_utils import pdctl_state as state
 from ansible.module_utils.basic import AnsibleModule
 
@@ -25,7 +26,8 @@ options:
     required: true
   managed:
     description:
-      - "What the roles may change: files (mappings of path, apply), sysctls (a `*` stands for a name), modules, units, users, firmware."
+      - "What the roles may change: files (mappings of path, apply), sysctls (a `*` stands for a name), modules, units, users, firmware,
+        fabric (mappings of area, rails, unused)."
     type: list
     elements: dict
     required: true
@@ -78,13 +80,14 @@ def resume(module, run, former):
 
 def begin(module, run):
     managed = module.params["managed"]
-    files = declared(managed, "files")
+    fabric = declared(managed, "fabric")
+    files = declared(managed, "files") + settings.files(fabric)
     earlier = state.folder_of(run) / "before.json"
     if earlier.is_file() and not module.check_mode:
         resume(module, run, state.document(earlier))
     paths, keys = state.expanded([each["path"] for each in files], declared(managed, "sysctls"))
     former = state.look(paths, keys, declared(managed, "modules"))
-    named = live.names(*(declared(managed, kind) for kind in ("units", "users", "firmware")))
+    named = live.names(*(declared(managed, kind) for kind in ("units", "users", "firmware")), fabric)
     former["live"] = live.look(module.run_command, named)
     items = state.items(former)
     refuse_unless_expected(module, items)
@@ -93,7 +96,9 @@ def begin(module, run):
     former["declared"] = {key: declared(managed, key) for key in drift.KEYS if key != "paths"}
     former["declared"]["paths"] = [each["path"] for each in files]
     former["impact"] = {
-        each["path"]: role.get("impact", "none") for role in managed for each in role.get("files") or []
+        each["path"]: role.get("impact", "none")
+        for role in managed
+        for each in [*(role.get("files") or []), *settings.files(role.get("fabric") or [])]
     }
     former["apply"] = {each["path"]: each["apply"] for each in files if each.get("apply")}
     former["packages"] = state.packages(module.run_command, module.get_bin_path)

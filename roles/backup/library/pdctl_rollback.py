@@ -67,6 +67,8 @@ APPLIES = {
     "systemd-manager": ["systemctl", "daemon-reexec"],
     "systemd-units": ["systemctl", "daemon-reload"],
     "initramfs": ["/bin/sh", "-c", _INITRAMFS],
+    "netplan": ["netplan", "generate"],
+    "networkmanager": ["nmcli", "connection", "reload"],
 }
 SHOWN_DIFF = 64 << 10
 SHOWN_PACKAGES = 30

@@ -7,14 +7,14 @@ import subprocess
 from ansible.module_utils import pdctl_live as live
 from ansible.module_utils import pdctl_state as state
 
-KEYS = ("paths", "sysctls", "modules", "units", "users", "packages")
+KEYS = ("paths", "sysctls", "modules", "units", "users", "fabric", "packages")
 
 
 def managed_digest(declared, run_command):
     """Of all that the roles declare, as it is now. declared: KEYS -> names, with `*` where the roles have one."""
     paths, keys = state.expanded(declared["paths"], declared["sysctls"])
     look = state.look(paths, keys, declared["modules"])
-    look["live"] = live.look(run_command, live.names(declared["units"], declared["users"]))
+    look["live"] = live.look(run_command, live.names(declared["units"], declared["users"], declared["fabric"]))
     there = set(state.packages(run_command, shutil.which)) if declared["packages"] else set()
     # libibverbs1:amd64, rdma-core.x86_64
     there |= {re.sub(r"[:.]\w+$", "", name) for name in there}

@@ -1,12 +1,15 @@
-"""State of a node that is neither file nor kernel parameter: systemd units and accounts. Looked at, and put back by commands.
+"""State of a node that is neither file nor kernel parameter: systemd units, accounts, and settings of the fabric's interfaces.
+Looked at, and put back by commands.
 
-A name says what it is of: `unit chrony.service`, `user pdctl`. A state is one line of text: `enabled active`, `present`, `absent`.
-The firmware of the cards is only looked at: nothing puts it back.
+A name says what it is of: `unit chrony.service`, `user pdctl`, `mtu eth0`. A state is one line of text: `enabled active`, `present`,
+`absent`. The firmware of the cards is only looked at: nothing puts it back.
 """
 
 import pwd
 import shutil
 from pathlib import Path
+
+from ansible.module_utils import pdctl_settings as settings
 
 ABSENT = "absent"
 _RUNNING = ("active", "activating", "reloading")
@@ -17,9 +20,10 @@ _NOT_OURS = ("static", "generated", "transient", "indirect", "alias", "linked", 
 INFINIBAND = Path("/sys/class/infiniband")
 
 
-def names(units, users, firmware=()):
+def names(units, users, firmware=(), fabric=()):
+    """fabric: what roles may set on interfaces: mappings area, rails, unused."""
     kinds = (("unit", units), ("user", users), ("firmware", firmware))
-    return [f"{kind} {each}" for kind, several in kinds for each in several]
+    return [*(f"{kind} {each}" for kind, several in kinds for each in several), *settings.names(fabric)]
 
 
 def stays(name):
@@ -29,7 +33,11 @@ def stays(name):
 
 def look(run_command, wanted):
     """Name -> state."""
-    return {name: _LOOKS[name.partition(" ")[0]](run_command, name.partition(" ")[2]) for name in wanted}
+    return {name: _look(run_command, *name.partition(" ")[::2]) for name in wanted}
+
+
+def _look(run_command, kind, of):
+    return _LOOKS[kind](run_command, of) if kind in _LOOKS else settings.read(f"{kind} {of}")
 
 
 def differing(former, latter):
@@ -50,6 +58,8 @@ def let_go(run_command, name, wanted):
 def put_back(run_command, name, wanted):
     """After the files are back. None, or why it is not as wanted."""
     kind, _space, of = name.partition(" ")
+    if kind not in _LOOKS:
+        return settings.put_back(name, wanted)
     said = (_put_unit_back if kind == "unit" else _put_user_back)(run_command, of, wanted)
     now = look(run_command, [name])[name]
     if now == wanted or (kind == "unit" and wanted == ABSENT and now == "disabled inactive"):

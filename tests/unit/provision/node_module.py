@@ -30,9 +30,9 @@ def node_module(role: str, name: str) -> ModuleType:
 @contextmanager
 def kept_below(folder: Path) -> Iterator[ModuleType]:
     """`pdctl_state`, with its folders below this one instead of the node's own."""
-    utilities = content_root() / "roles" / "backup" / "module_utils"
+    utilities = [str(content_root() / "roles" / role / "module_utils") for role in ("backup", "confirm")]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ansible.module_utils, "__path__", [*ansible.module_utils.__path__, str(utilities)])
+        patch.setattr(ansible.module_utils, "__path__", [*ansible.module_utils.__path__, *utilities])
         state = importlib.import_module("ansible.module_utils.pdctl_state")
         patch.setattr(state, "KEPT", folder / "var" / "runs")
         patch.setattr(state, "CONVERGED", folder / "var" / "converged.json")

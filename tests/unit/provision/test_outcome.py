@@ -130,6 +130,21 @@ def test_an_interrupt_outweighs_all() -> None:
     assert exit_code([_host(Status.FAILED)], check=False, interrupted=True) is ExitCode.INTERRUPTED
 
 
+def test_a_change_that_the_node_undid_is_reverted_and_partly_done() -> None:
+    undone = {"role": "mtu", "key": "mtu", "outcome": "reverted", "message": "the node could not be reached"}
+    host = _folded(
+        _event("failed", action="pdctl_verdict", res={"problems": [PROBLEM, undone], "notices": []}), _stats("n1")
+    )
+    assert host.status is Status.REVERTED
+    assert exit_code([host], check=False, interrupted=False) is ExitCode.PARTLY
+
+
+def test_a_node_that_never_answered_again_after_a_change_was_changed() -> None:
+    host = _folded(_event("unreachable", res={"msg": "not reached again", "changed": True}), _stats("n1"))
+    assert (host.status, len(host.changes)) == (Status.UNREACHABLE, 1)
+    assert exit_code([host], check=False, interrupted=False) is ExitCode.PARTLY
+
+
 def _lock(phase: str, kind: str = "ok", **result: Any) -> Mapping[str, Any]:
     result = {"invocation": {"module_args": {"phase": phase}}, **result}
     return _event(kind, "lock", "pdctl_lock", res=result)

@@ -88,7 +88,7 @@ def test_the_json_of_every_ending_follows_its_schema() -> None:
     jsonschema.validate(printed, json.loads(SCHEMA.read_text(encoding="utf-8")))
     assert printed["schema"] == "pdctl.provision/1"
     assert printed["summary"] == {
-        "ok": 0, "changed": 1, "partly": 1, "failed": 1, "unreachable": 1, "incomplete": 0, "untouched": 1,
+        "ok": 0, "changed": 1, "reverted": 0, "partly": 1, "failed": 1, "unreachable": 1, "incomplete": 0, "untouched": 1,
     }  # fmt: skip
 
 
