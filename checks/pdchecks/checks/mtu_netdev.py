@@ -8,7 +8,7 @@ from pdchecks.evidence import words
 from pdchecks.fabric import carries_rdma, is_hardware, netdevs, ports
 from pdchecks.facts.net import Netdev
 from pdchecks.facts.rdma import NoRdmaDevice
-from pdchecks.finding import Impact, Remedy, Severity, Status
+from pdchecks.finding import Impact, Severity, Status
 from pdchecks.nodefacts import NodeFacts
 from pdchecks.policy import Policy
 from pdchecks.roce import HEADER_BYTES, netdev_mtu_for, path_mtu
