@@ -43,7 +43,8 @@ def ifupdown(text, name, mtu):
     ours = re.compile(rf"^\s+(mtu\s|(post-)?up\s+(/s?bin/)?ip\s+link\s+set\s+(dev\s+)?{re.escape(name)}\s+mtu\s)")
     kept = [line for line in lines[begin + 1 : end] if not ours.match(line)]
     at = len(kept)
-    while at and not kept[at - 1].strip():
+    # Behind its last option: what follows belongs to the next stanza.
+    while at and (not kept[at - 1].strip() or kept[at - 1].startswith("#")):
         at -= 1
     stanza = [lines[begin], *kept[:at], option, *kept[at:]]
     return "\n".join([*lines[:begin], *stanza, *lines[end:]]) + "\n"

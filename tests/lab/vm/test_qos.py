@@ -25,7 +25,7 @@ RUN_DEADLINE_S = 900.0
 
 
 @pytest.fixture
-def vm(machine: VirtualMachine, tmp_path_factory: pytest.TempPathFactory) -> VirtualMachine:
+def vm(soak: None, machine: VirtualMachine) -> VirtualMachine:
     machine.restore()
     rdma.add_rxe(machine)
     # The card tells no speed of its own, and headroom is computed from it.

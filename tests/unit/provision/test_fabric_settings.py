@@ -129,7 +129,7 @@ def test_ifupdown_keeps_everything_but_the_mtu_of_that_interface() -> None:
     once = record.ifupdown(INTERFACES, "rail0", 9000)
     assert once == INTERFACES.replace("    mtu 1500\n", "    mtu 9000\n")
     twice = record.ifupdown(once, "rail1", 9000)
-    assert "    post-up ip link set dev rail1 mtu 9000\n" in twice
+    assert "iface rail1 inet dhcp\n    post-up ip link set dev rail1 mtu 9000\n# the end\n" in twice
     assert "up ip link set dev rail1 mtu 1500" not in twice
     assert record.ifupdown(twice, "rail1", 9000) == twice
 
