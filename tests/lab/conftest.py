@@ -10,6 +10,7 @@ from tests.lab.cure import ROWS, table
 from tests.lab.ledger import sweep
 from tests.lab.nodes import Lab
 
+SOAK = "PDCTL_LAB_SOAK"
 _TOOLS = ("mmdebstrap", "systemd-nspawn", "ip", "ssh", "ssh-keygen")
 
 
@@ -43,3 +44,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if ROWS:
         terminalreporter.section("faults, findings, remedies")
         terminalreporter.write_line(table(ROWS))
+
+
+@pytest.fixture(scope="session")
+def soak() -> None:
+    """For tests that take minutes."""
+    if os.environ.get(SOAK) != "1":
+        pytest.skip(f"takes minutes; set {SOAK}=1")

@@ -24,7 +24,7 @@ def _old() -> Path | None:
 
 
 @pytest.fixture(scope="module")
-def site(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Site:
+def site(soak: None, lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Site:
     old = _old()
     if old is None:
         pytest.skip("no Python 3.6 on this machine to give to a node: pyenv install 3.6")

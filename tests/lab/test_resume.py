@@ -116,7 +116,7 @@ def test_a_run_whose_controller_is_killed_goes_on_and_leads_back_to_before_its_f
 
 
 def test_nodes_lost_while_it_goes_on_are_told_and_the_next_resume_does_only_what_they_miss(
-    site: Site, bare: Mapping[str, str]
+    soak: None, site: Site, bare: Mapping[str, str]
 ) -> None:
     run = _kill(site, EVENTS // 8)
     begun = _events(site, run)

@@ -89,7 +89,7 @@ def test_each_host_has_its_own_ending(ran: Ran) -> None:
         "sudoer": "failed",
     }
     assert ran.document["summary"] == {
-        "ok": 0, "changed": 1, "partly": 2, "failed": 3, "unreachable": 1, "incomplete": 0, "untouched": 0,
+        "ok": 0, "changed": 1, "partly": 2, "failed": 3, "unreachable": 1, "incomplete": 0, "untouched": 0, "reverted": 0,
     }  # fmt: skip
 
 

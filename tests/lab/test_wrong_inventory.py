@@ -94,10 +94,11 @@ class Story:
     after: Mapping[str, str]
 
 
-# Boot has ended first, since it writes as well; logins leave no trace outside of /var.
+# Boot has ended first, since it writes as well; logins leave no trace outside of /var. Of rpm's database see site.py.
 _LOOK = r"""
 systemctl is-system-running --wait >/dev/null
-find /etc /usr/local /root /home /srv /opt /var/lib/pdctl -xdev -printf '%p %m %U %s %T@ %l\n' 2>&1 | sort
+places='/etc /usr/local /root/* /root/.[!.]* /home /srv /opt /var/lib/pdctl'
+find $places -xdev -not -path '/root/.rpmdb*' -printf '%p %m %U %s %T@ %l\n' 2>&1 | sort
 """
 
 

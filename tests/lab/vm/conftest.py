@@ -1,6 +1,5 @@
 """Fixtures: one virtual machine for the whole session, clean again for every test that asks for `vm`."""
 
-import os
 from collections.abc import Iterator
 
 import pytest
@@ -8,8 +7,6 @@ from tests.lab.ledger import sweep
 from tests.lab.vm.lab import VirtualLab, sweep_disks
 from tests.lab.vm.machine import VirtualMachine
 from tests.lab.vm.requirements import reason_to_skip
-
-SOAK = "PDCTL_LAB_SOAK"
 
 
 @pytest.fixture(scope="session")
@@ -33,13 +30,6 @@ def vm(machine: VirtualMachine) -> VirtualMachine:
     """The machine of the session as it was after its boot."""
     machine.restore()
     return machine
-
-
-@pytest.fixture(scope="session")
-def soak() -> None:
-    """For tests that take minutes."""
-    if os.environ.get(SOAK) != "1":
-        pytest.skip(f"takes minutes; set {SOAK}=1")
 
 
 @pytest.fixture(scope="session")
