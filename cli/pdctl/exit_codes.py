@@ -30,7 +30,13 @@ _MEANING = {
 
 # Where a command's outcome is none of the words above.
 OF_COMMANDS = {
-    "doctor": "1 findings at or above --fail-on (default: fail); 3 a node not reached, or nothing but unknown",
+    "doctor": "1 findings at or above --fail-on (default: fail); 3 a node not reached, nothing but unknown, or "
+    "nothing judged",
+    "collect": "3 a node not reached, or not collected as a whole",
+    "lint": "1 flagged at or above --fail-on (default: warn); 3 a file was not read",
+    "env": "1 no port of the node can carry RoCE v2 between hosts; 3 a node not reached",
+    "inventory": "validate: 1 a node is not fit, 3 a node not reached; discover: 1 a node contradicts the inventory, 3 a "
+    "node not reached",
     "pair": "0 they fit; 1 they do not (with --fail-on warn: or a report says so); 3 what decides it is not known",
     "status": "0 ready; 1 degraded or failed; 3 nothing is deployed, or it is starting",
     "provision": "3 nodes unreachable, held by another run, not verified, or not all tasks ran; 4 settings refused or "

@@ -88,6 +88,8 @@ def _modules(modules: LoadedModules) -> Iterator[Verdict]:
     if loaded:
         yield Verdict(Status.PASS, "peer memory", f"{loaded[0]} is loaded", quotes=(modules.quote,))
         return
+    if not all(map(modules.lacks, _MODULES)):
+        return
     yield Verdict(
         Status.UNKNOWN,
         "peer memory",

@@ -42,7 +42,7 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
 
 
 def _from_setting(fact: QosPfc, enabled: frozenset[int], lossless: int) -> Verdict:
-    shown = "no priority: off everywhere" if not enabled else "priority " + ", ".join(map(str, sorted(enabled)))
+    shown = "priority " + ", ".join(map(str, sorted(enabled)))
     if enabled == {lossless}:
         return Verdict(Status.PASS, fact.netdev, f"PFC is on for {shown}", quotes=(fact.quote,))
     if lossless in enabled:
@@ -58,7 +58,9 @@ def _from_setting(fact: QosPfc, enabled: frozenset[int], lossless: int) -> Verdi
         )
     return _off(
         fact.netdev,
-        f"PFC is on for {shown}; the policy's lossless priority {lossless} has it off",
+        f"PFC is on for {shown}; the policy's lossless priority {lossless} has it off"
+        if enabled
+        else f"PFC is off for every priority; the policy's lossless priority is {lossless}",
         lossless,
         fact.quote,
     )

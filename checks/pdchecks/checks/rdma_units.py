@@ -137,6 +137,8 @@ def _modules(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
         name = canonical(module)
         if name in loaded:
             yield Verdict(Status.PASS, f"module {module}", f"module {module} is loaded", quotes=(lists[0].quote,))
+        elif not _lacks(node, name):
+            continue
         elif isinstance(absent := installed.get(name), Unknown):
             yield Verdict(
                 Status.UNKNOWN,
@@ -160,6 +162,11 @@ def _modules(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
             yield mild(verdict, "which EFA has no use for") if unneeded else verdict
 
 
+def _lacks(node: NodeFacts, module: str) -> bool:
+    lists = node.all(LoadedModules)
+    return any(fact.lacks(module) for fact in lists) and not any(module in fact.names for fact in lists)
+
+
 def _has_no_connection_manager(node: NodeFacts) -> bool:
     """EFA, whose ports are neither Ethernet nor InfiniBand, is addressed by libfabric without rdma_cm."""
     return bool(ports(node)) and all(port.layer == "Unspecified" for port in ports(node))
@@ -172,8 +179,7 @@ def _cards_without_device(node: NodeFacts) -> list[NicDriver]:
 
 
 def _no_device(cards: list[NicDriver], node: NodeFacts) -> Verdict:
-    loaded = {name for fact in node.all(LoadedModules) for name in fact.names}
-    absent = ": mlx5_ib is not loaded" if loaded and "mlx5_ib" not in loaded else ""
+    absent = ": mlx5_ib is not loaded" if _lacks(node, "mlx5_ib") else ""
     names = ", ".join(dict.fromkeys(card.netdev for card in cards))
     return Verdict(
         Status.FAIL if bool(node.all(Gpu)) or bool(node.all(GpuPresent)) else Status.WARN,

@@ -93,7 +93,16 @@ class ModuleRefused(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedModules(Fact):
+    """filter: of a list that went through `grep`, the words of which each line has one; None where the list is whole,
+    empty where nobody knows what was left out.
+    """
+
     names: frozenset[str]
+    filter: tuple[str, ...] | None = None
+
+    def lacks(self, name: str) -> bool:
+        """Whether the module is not loaded: it is absent, and the list would show it."""
+        return name not in self.names and (self.filter is None or any(word in name for word in self.filter))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

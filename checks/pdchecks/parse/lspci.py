@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pdchecks.evidence import Block
 from pdchecks.facts.base import Fact
 from pdchecks.facts.net import PciAcs, PciFunction, PciLink, PciOrdering
-from pdchecks.parse.reader import Reader, looks_like, runs
+from pdchecks.parse.reader import Reader, argument, looks_like, runs
 from pdchecks.unknown import Unknown
 
+_ADDRESS = re.compile(r"(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _HEAD = re.compile(
-    r"(?P<address>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) (?P<kind>[A-Z0-9][^:\[]{2,60}?)"
+    rf"(?P<address>{_ADDRESS.pattern}) (?P<kind>[A-Z0-9][^:\[]{{2,60}}?)"
     r"(?: \[[0-9a-f]{4}\])?: (?P<name>.{1,200})"
 )
 _CAPABLE = re.compile(r"\s*LnkCap:\s.{0,40}?Speed (?P<speed>\d{1,3}(?:\.\d)?)GT/s, Width x(?P<width>\d{1,2})")
@@ -32,7 +33,7 @@ class _Function:
 
 def parse(block: Block) -> list[Fact] | Unknown:
     facts: list[Fact] = []
-    function: _Function | None = None
+    function = _asked(block.command)
     for line in (line[:400] for line in block.lines):
         if head := _HEAD.match(line):
             function = _Function(_full(head["address"]), head["kind"])
@@ -61,6 +62,12 @@ def parse(block: Block) -> list[Fact] | Unknown:
     if not facts and block.rc not in (0, None, 1):
         return Unknown(f"lspci gave nothing: {block.output.strip()[:200]}")
     return facts
+
+
+def _asked(command: str) -> _Function | None:
+    """The function that `-s` names, for lines that `grep` left without their head."""
+    address = argument(command, "-s") or ""
+    return _Function(_full(address), "") if _ADDRESS.fullmatch(address) else None
 
 
 def _full(address: str) -> str:

@@ -16,6 +16,9 @@ _REFUSED = re.compile(
     rf"(?:modprobe|insmod): (?:ERROR|FATAL|error):? (?:could not insert(?: module)? '?(?P<module>{_NAME})(?:\.ko\S{{0,8}})?'?: |"
     rf"Module (?P<missing>{_NAME}) )(?P<words>.{{3,120}})"
 )
+_GREP = re.compile(
+    r"(?:(?P<extended>egrep|grep -(?:E|iE|Ei))|grep(?: -i)?) (?P<quote>['\"]?)(?P<words>[\w|\\-]{1,400})(?P=quote)"
+)
 _SHAPE = re.compile(
     r"^modprobe: (?:ERROR|FATAL)|^Module\s+Size\s+Used by|^(?:\S+\.conf:)?options \S+ \w+=", re.MULTILINE
 )
@@ -43,8 +46,19 @@ def parse(block: Block) -> list[Fact] | Unknown:
     if loaded or "lsmod" in parts:
         if block.rc not in (0, None):
             return Unknown(f"the modules were not listed: {block.output.strip()[:200]}")
-        facts.append(LoadedModules(quote=block.quote(f"{len(loaded)} modules"), names=frozenset(loaded)))
+        listed = block.quote(f"{len(loaded)} module{'s' if len(loaded) != 1 else ''}")
+        facts.append(LoadedModules(quote=listed, names=frozenset(loaded), filter=_filter(block.command)))
     return facts
+
+
+def _filter(command: str) -> tuple[str, ...] | None:
+    """What a pasted `lsmod | grep ...` kept; only plain words and their alternatives are understood."""
+    _, piped, through = command.partition("|")
+    if not piped:
+        return None
+    grep = _GREP.fullmatch(through.strip())
+    wanted = grep["words"].split("|" if grep["extended"] else r"\|") if grep else []
+    return tuple(map(canonical, wanted)) if all(re.fullmatch(_NAME, word) for word in wanted) else ()
 
 
 def canonical(module: str) -> str:

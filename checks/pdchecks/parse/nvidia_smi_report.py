@@ -30,6 +30,8 @@ _PROCESS = re.compile(
 )
 _MODES = {"E. Process": "Exclusive_Process", "E. Thread": "Exclusive_Thread"}
 
+# | NVIDIA-SMI 550.54.15  Driver Version: 550.54.15  CUDA Version: 12.4 |, and `Driver Version : 550.54.15` of -q.
+_DRIVER = re.compile(r"(?:\|\s+NVIDIA-SMI \S.*\s)?Driver Version\s*: (?P<driver>\d[\d.]{2,20})\b")
 _GPU = re.compile(r"GPU (?P<bus>[0-9A-Fa-f]{8}:[0-9A-Fa-f:.]{7,9})\s*")
 _FIELD = re.compile(r"(?P<indent>\s{2,40})(?P<key>[A-Z][A-Za-z0-9 /()_-]{0,60}?)\s*(?:: (?P<value>.*))?")
 # The sections of -q, joined by a slash, and the names that --query-gpu gives to the same values.
@@ -78,6 +80,12 @@ def _value(name: str, text: str) -> str | Unknown:
     return Unknown(f"{name}: {text.strip('[]')}") if not text or _SENTINEL.fullmatch(text) else text
 
 
+def _driver(block: Block) -> dict[str, str | Unknown]:
+    """One for all GPUs of a node; it stands in the banner."""
+    found = next((match for line in block.lines[:12] if (match := _DRIVER.match(line[:400]))), None)
+    return {"driver_version": found["driver"]} if found else {}
+
+
 def _table(block: Block) -> list[Fact]:
     facts: list[Fact] = []
     index, fields, shown = "", dict[str, str | Unknown](), ""
@@ -95,6 +103,7 @@ def _table(block: Block) -> list[Fact]:
             fields = {
                 "index": index,
                 "name": first["name"],
+                **_driver(block),
                 "pci.bus_id": first["bus"],
                 "persistence_mode": _value(
                     "persistence_mode", {"On": "Enabled", "Off": "Disabled"}.get(first["persistence"], "N/A")
@@ -137,7 +146,7 @@ def _sections(block: Block) -> list[Fact]:
     open_sections: list[tuple[int, str]] = []
     for line in (line[:400] for line in block.lines):
         if head := _GPU.fullmatch(line):
-            fields, open_sections = {"pci.bus_id": head["bus"]}, []
+            fields, open_sections = {"pci.bus_id": head["bus"], **_driver(block)}, []
             facts.append(Gpu(quote=block.quote(line.strip()), label=f"GPU {head['bus']}", fields=fields))
         elif facts and (field := _FIELD.fullmatch(line.rstrip())):
             depth = len(field["indent"])

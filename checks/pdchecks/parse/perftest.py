@@ -42,7 +42,7 @@ def parse(block: Block) -> list[Fact] | Unknown:
     shown = [line.strip() for line in block.lines if _ORDERING in line or line.startswith(" Mtu")]
     return [
         PerftestRun(
-            quote=block.quote(failures[0] if failures else "; ".join(shown) or text.strip()[:200]),
+            quote=block.quote("; ".join([*failures[:1], *shown]) or text.strip()[:200]),
             tool=tool or (banner["test"] if banner else "perftest"),
             device=device,
             mtu=int(mtu["mtu"]) if mtu else Unknown("the run printed no MTU"),

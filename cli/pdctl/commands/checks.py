@@ -59,7 +59,9 @@ def _list_rules(output: Output) -> None:
 
 
 def explain(
-    check_id: str = typer.Argument(..., metavar="ID", help="A check's ID, as a finding shows it, or a topic."),
+    check_id: str = typer.Argument(
+        ..., metavar="ID", help="A check's ID, as a finding shows it, or a topic, as `checks list` shows it."
+    ),
     output: Output = typer.Option(Output.TABLE, "-o", "--output", help="Format of stdout."),
 ) -> None:
     """Explain a finding: what the check looks at, why it matters, how to verify and how to fix. Lint rules too."""
@@ -75,9 +77,13 @@ def explain(
         import difflib
 
         topics = {check.topic.upper(): check.id for check in BY_ID.values()}
-        close = difflib.get_close_matches(wanted, [*BY_ID, *RULE_BY_ID, *topics], n=3, cutoff=0.5)
-        near = sorted({topics.get(name, name) for name in close})
-        hint = f"did you mean {', '.join(near)}?" if near else "`pdctl checks list` names them all"
+        # A part of a name, such as MTU, stands for all that have it.
+        near = [name for name in (*BY_ID, *RULE_BY_ID) if wanted in name.split("-") or name.startswith(wanted or "?")]
+        if not near:
+            close = difflib.get_close_matches(wanted, [*BY_ID, *RULE_BY_ID, *topics], n=3, cutoff=0.5)
+            near = sorted({topics.get(name, name) for name in close})
+        every = "`pdctl checks list` names them all"
+        hint = f"did you mean {', '.join(near[:9])}? {every}" if near else every
         raise UsageError(f"no check `{check_id}`", hint=hint)
     if len(about) > 1 and output is Output.JSON:
         names = ", ".join(sorted(check.id for check in about))

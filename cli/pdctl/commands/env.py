@@ -67,7 +67,9 @@ def env(
         raise PdError(
             f"no RDMA port of {name} can carry RoCE v2 between hosts",
             detail="\n".join(f"{port}: {why}" for port, why in made.left_out) or "the evidence shows no GID",
-            hint="`pdctl doctor --select PD-GID --select PD-LINK` says why and what to do",
+            hint="`pdctl doctor --select PD-GID --select PD-LINK` says why and what to do"
+            if made.left_out
+            else "a node without RDMA needs none of these; else see `rdma link show`, and give evidence that has `show_gids`",
             code=ExitCode.FINDINGS,
         )
     typer.echo(json.dumps(document([made]), indent=2) if output is Output.JSON else environment_file(made))

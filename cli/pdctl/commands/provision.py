@@ -46,7 +46,7 @@ def provision(
     while_serving: bool = WHILE_SERVING,
     output: Format = typer.Option(Format.TABLE, "-o", "--output", help="Format of stdout."),
 ) -> None:
-    """Converge nodes to the policy: locale, safe_yum, sysctl, limits, rdma.
+    """Converge nodes to the policy: locale, kernel settings, limits, RDMA, GPUs, MTU, QoS and more.
 
     A second run changes nothing. With --canary or --serial, hosts begin only when all before them ended well.
     Exit codes: 0 done, 3 nodes unreachable, held by another or not all tasks ran, 4 settings refused, 5 failed, 130 interrupted.

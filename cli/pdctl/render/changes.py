@@ -32,12 +32,23 @@ def lines(made: Comparison, width: int) -> Iterator[tuple[str, str]]:
     if kinds:
         yield "", ""
         yield f"not compared, seen at one time only: {', '.join(kinds)}", ""
-    likely = sum(bool(change.behind) for change in made.changes)
-    yield (
-        f"{len(made.changes)} changed, {likely} of them may be behind {len(made.appeared)} new faults; "
-        f"{len(made.gone)} faults are gone" + (f", {len(made.unjudged)} were not looked for" if made.unjudged else ""),
-        "",
-    )
+    yield _summary(made), ""
+
+
+def _summary(made: Comparison) -> str:
+    parts = [_count(len(made.changes), "change") if made.changes else "nothing changed"]
+    parts.append(_count(len(made.appeared), "new fault") if made.appeared else "no new fault")
+    if likely := sum(bool(change.behind) for change in made.changes):
+        parts.append(f"{_count(likely, 'change')} may be behind what is new")
+    if made.gone:
+        parts.append(f"{_count(len(made.gone), 'fault')} gone")
+    if made.unjudged:
+        parts.append(f"{_count(len(made.unjudged), 'fault')} not looked for")
+    return ", ".join(parts)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' if number != 1 else ''}"
 
 
 def _value(seen: Seen | None) -> str:

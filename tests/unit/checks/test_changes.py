@@ -6,6 +6,7 @@ from pdchecks.changes import Comparison, compare
 from pdchecks.evidence import by_node, read_blocks
 from pdchecks.nodefacts import gather
 from pdchecks.run import diagnose
+from pdctl.render.changes import lines
 
 # Formats: uname(1), dpkg-query(1), ip-route(8), modprobe(8).
 HOST = """
@@ -128,3 +129,31 @@ def test_an_event_is_gone_where_the_log_was_read_again_without_it() -> None:
     made = _compare(HOST + XID.format(fallen), HOST + XID.format("usb 1-1: new device"))
     assert "PD-GPU-005" in {finding.check for finding in made.gone}
     assert made.unjudged == ()
+
+
+GPUS = """=== cmd: decode-1: nvidia-smi
+| NVIDIA-SMI 550.54.15              Driver Version: 550.54.15      CUDA Version: 12.4     |
+|   0  NVIDIA H100 80GB HBM3          On  |   00000000:18:00.0 Off |                    0 |
+| N/A   34C    P0             72W /  700W |       1MiB /  81559MiB |      0%      Default |
+=== end
+"""
+
+
+def test_a_new_driver_is_seen_in_the_banner_of_nvidia_smi() -> None:
+    made = _compare(GPUS, GPUS.replace("550.54.15", "570.124.06"))
+    assert [(change.kind, change.object) for change in made.changes] == [("driver", "NVIDIA driver")]
+    assert [line for line, _ in lines(made, 100)][-1] == "1 change, no new fault"
+
+
+def test_modules_that_grep_left_out_did_not_go_away() -> None:
+    listed = "ib_core 1 0\nmlx5_core 1 0\n=== end\n"
+    made = _compare(
+        f"=== cmd: decode-1: lsmod\nModule Size Used by\nnvidia 1 0\n{listed}",
+        f"=== cmd: decode-1: lsmod | grep core\n{listed}",
+    )
+    assert made.changes == ()
+    assert made.unseen == (("decode-1", "module"),)
+
+
+def test_where_nothing_changed_the_last_line_says_so() -> None:
+    assert [line for line, _ in lines(_compare(HOST, HOST), 100)] == ["nothing changed, no new fault"]

@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from secrets import token_hex
 
 import pytest
 
@@ -303,8 +304,8 @@ _ASKING = r"""#!/bin/sh
 [ "$1 $2" = '-S -p' ] && [ -z "$3" ] || exit 1
 shift 3
 read -r said
-[ "$said" = 'correct horse' ] || { echo 'sudo: 1 incorrect password attempt' >&2; exit 1; }
-grep -saH 'correct[ ]horse' /proc/[0-9]*/cmdline /proc/[0-9]*/environ | tr '\\0' ' ' >>SEEN
+[ "$said" = 'FIRST SECOND' ] || { echo 'sudo: 1 incorrect password attempt' >&2; exit 1; }
+grep -saH 'FIRST[ ]SECOND' /proc/[0-9]*/cmdline /proc/[0-9]*/environ | tr '\\0' ' ' >>SEEN
 SUDO_USED=1 exec "$@"
 """
 
@@ -314,13 +315,16 @@ def test_a_sudo_password_gives_root_and_is_in_no_argument_environment_or_evidenc
     seen = open_folder / "seen"
     seen.touch()
     seen.chmod(0o666)
-    _tool(open_folder / "bin", "sudo", _ASKING.replace("SEEN", str(seen)))
+    # Its own words: another program on the machine may well speak of a correct horse.
+    first, second = token_hex(8), token_hex(8)
+    asking = _ASKING.replace("SEEN", str(seen)).replace("FIRST", first).replace("SECOND", second)
+    _tool(open_folder / "bin", "sudo", asking)
     _tool(open_folder / "bin", "journalctl", '#!/bin/sh\necho "as root: ${SUDO_USED-0}; read $(wc -c)"\n')
-    blocks = _as_nobody(open_folder / "bin", "sudo_password='correct horse'")
+    blocks = _as_nobody(open_folder / "bin", f"sudo_password='{first} {second}'")
     assert "privilege password" in blocks[0].output
     answers = {block.output for block in _of(blocks, "sudo -S") if "journalctl" in block.command}
     assert answers == {"as root: 1; read 0"}
-    assert not [block for block in blocks if "correct horse" in block.output or "correct horse" in block.command]
+    assert not [block for block in blocks if second in block.output or second in block.command]
     assert seen.read_text(encoding="utf-8") == ""
 
 

@@ -12,10 +12,12 @@ from pdchecks.symptoms import Answer, explore, match, symptoms
     [
         ("first token never comes", "first-token"),
         ("Decode hangs, TTFT is infinite", "first-token"),
+        ("requests take forever to start", "first-token"),
         ("prefill throughput low", "prefill-throughput"),
         ("memory grows with each chunk", "memory-grows"),
         ("empty data", "empty-data"),
         ("wrong tokens", "empty-data"),
+        ("garbage output", "empty-data"),
         ("latency jitters", "latency-jitter"),
         ("P99 spikes", "latency-jitter"),
         ("CPU at 95 %", "cpu-busy"),

@@ -41,4 +41,5 @@ def test_json_and_the_errors(tmp_path: Path) -> None:
     none = RUN.invoke(app, ["env", "--from", str(evidence)]).exception
     assert isinstance(none, PdError)
     assert none.code == 1
+    assert "show_gids" in str(none.hint)
     assert isinstance(RUN.invoke(app, ["env", "decode-1"]).exception, UsageError)
