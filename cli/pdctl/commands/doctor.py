@@ -109,6 +109,7 @@ def doctor(
     from pdctl.evidence_source import Source, read_sources
     from pdctl.inventory import load_inventory, tell_warnings
     from pdctl.pair_hosts import pair_hosts
+    from pdctl.policy_source import tell_unread_keys
     from pdctl.render.doctor import exit_status, put
     from pdctl.visit import Visit, symptoms_named, waivers_for
 
@@ -116,6 +117,7 @@ def doctor(
     named = symptoms_named(symptom)
     hosts = pair_hosts(chosen, pair) if pair else load_inventory(chosen, limit=limit) if chosen else None
     tell_warnings(hosts)
+    tell_unread_keys(hosts, policy)
     visit = Visit(
         checks=checks,
         hosts=hosts,
