@@ -12,6 +12,7 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from pdchecks import policy_types as types
 from pdchecks import yaml_text
 from pdchecks.wrong_value import wrong_value
 
@@ -19,26 +20,26 @@ _MAX_BYTES = 1 << 20
 
 
 class PolicyError(ValueError):
-    """A policy file is unreadable, or a value in it has the wrong type. The message names the origin and the key."""
+    """A policy file is unreadable, or a value in it has the wrong type or is out of range. The message names the origin and the key."""
 
 
 class _Section(BaseModel):
     # Roles read keys of their own from the same file.
-    model_config = ConfigDict(extra="allow", frozen=True)
+    model_config = ConfigDict(extra="allow", frozen=True, allow_inf_nan=False)
 
 
 class Mtu(_Section):
-    roce: int
-    netdev: int
+    roce: types.RoceMtu
+    netdev: types.NetdevMtu
 
 
 class Cnp(_Section):
-    dscp: int
-    priority: int
+    dscp: types.Dscp
+    priority: types.Priority
 
 
 class Gids(_Section):
-    subnets: list[str]
+    subnets: list[types.Subnet]
 
 
 class Ecn(_Section):
@@ -47,42 +48,47 @@ class Ecn(_Section):
 
 
 class Fabric(_Section):
+    rails: list[types.Netdev]
     mtu: Mtu
-    trust: str
-    lossless_priority: int
-    dscp: int
+    trust: Literal["dscp", "pcp"]
+    lossless_priority: types.Priority
+    dscp: types.Dscp
     cnp: Cnp
-    dcbx: str
+    dcbx: Literal["os", "firmware"]
     global_pause: bool
     ecn: Ecn
-    cable_length_m: int
+    cable_length_m: types.Metres
     gid: Gids
 
 
+class Confirm(_Section):
+    window_s: types.DaySeconds
+
+
 class SwitchEcn(_Section):
-    min_bytes: int | None
-    max_bytes: int | None
-    probability_percent: int | None
+    min_bytes: types.Count | None
+    max_bytes: types.Count | None
+    probability_percent: types.Percent | None
 
 
 class PfcWatchdog(_Section):
-    detection_ms: int | None
-    restoration_ms: int | None
+    detection_ms: types.Count | None
+    restoration_ms: types.Count | None
     action: Literal["drop", "forward"]
 
 
 class Switch(_Section):
-    mtu: int | None
+    mtu: types.SwitchMtu | None
     ecn: SwitchEcn
-    roce_bandwidth_percent: int | None
+    roce_bandwidth_percent: types.SomePercent | None
     pfc_watchdog: PfcWatchdog
 
 
 class Family(_Section):
-    prefix: int
-    parts: list[int]
-    minimum: str | None
-    recommended: str | None
+    prefix: types.Count
+    parts: list[types.PciId]
+    minimum: types.Version | None
+    recommended: types.Version | None
     source: str | None = None
 
 
@@ -92,41 +98,62 @@ class Firmware(_Section):
 
 
 class Locale(_Section):
-    candidates: list[str]
-    charmap: str
+    candidates: list[types.LocaleName]
+    charmap: types.KernelName
 
 
 class Limits(_Section):
-    memlock: int | str
-    nofile: int | str
+    memlock: types.Limit
+    nofile: types.Limit
+
+
+class HugePages(_Section):
+    pages: types.Count | None
 
 
 class Modules(_Section):
-    load: list[str]
+    load: list[types.KernelName]
+    options: dict[types.KernelName, dict[types.KernelName, Any]]
+    devlink: dict[types.KernelName, Any]
 
 
 class Neighbour(_Section):
-    reachable_floor_ms: int
+    reachable_floor_ms: types.Count
 
 
 class UnitsOfFamily(_Section):
-    units: list[str]
+    packages: list[types.PackageName]
+    units: list[types.UnitName]
+
+
+class Time(_Section):
+    servers: list[types.ServerName]
+    within_s: types.DaySeconds
 
 
 class Context(_Section):
-    ghost_min_mib: int
-    ghost_max_mib: int
+    ghost_min_mib: types.Count
+    ghost_max_mib: types.Count
 
 
 class GpuPolicy(_Section):
+    persistence: bool
+    # nvidia-smi(1), -c.
+    compute_mode: Literal["Default", "Exclusive_Process", "Prohibited"] | None
+    peer_memory: bool
     context: Context
 
 
+class Engine(_Section):
+    wheelhouse: str | None
+    peers: list[types.Subnet]
+
+
 class Counters(_Section):
-    retransmission_ratio: float
-    pause_warn: float
-    pause_fail: float
-    young_minutes: int
+    retransmission_ratio: types.Number
+    pause_warn: types.Share
+    pause_fail: types.Share
+    young_minutes: types.Count
 
     @property
     def young_s(self) -> int:
@@ -134,32 +161,36 @@ class Counters(_Section):
 
 
 class Pcie(_Section):
-    corrected_storm: int
+    corrected_storm: types.SomeCount
 
 
 class Perf(_Section):
-    bandwidth_share: float
+    bandwidth_share: types.SomeShare
 
 
 class Link(_Section):
-    flaps_per_day: int
-    flap_debounce_s: float
-    downs_in_life: int
-    unused: list[str]
+    flaps_per_day: types.SomeCount
+    flap_debounce_s: types.Number
+    downs_in_life: types.SomeCount
+    unused: list[types.KernelName]
 
 
 class Values(_Section):
     fabric: Fabric
+    confirm: Confirm
     switch: Switch
     firmware: Firmware
     locale: Locale
     # Null leaves the key of the node alone: no role sets it, no check expects it.
-    sysctl: dict[str, int | str | None]
+    sysctl: dict[types.SysctlKey, types.SysctlValue]
     limits: Limits
+    hugepages: HugePages
     modules: Modules
     neighbour: Neighbour
+    time: Time
     services: dict[str, dict[str, UnitsOfFamily]]
     gpu: GpuPolicy
+    engine: Engine
     counters: Counters
     link: Link
     pcie: Pcie
@@ -207,7 +238,8 @@ def resolve(layers: Sequence[Layer]) -> Policy:
         return Policy(Values.model_validate(merged), origins)
     except ValidationError as error:
         first = error.errors()[0]
-        path = tuple(str(part) for part in first["loc"])
+        # Of a mapping's key that is wrong itself, pydantic's path ends so.
+        path = tuple(str(part) for part in first["loc"] if part != "[key]")
         origin = next((origins[path[:n]] for n in range(len(path), 0, -1) if path[:n] in origins), layers[-1].origin)
         raise PolicyError(f"{origin}: `{'.'.join(path)}` {wrong_value(first)}") from error
 

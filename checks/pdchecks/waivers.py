@@ -7,9 +7,10 @@ waivers:
     expires: 2027-01-15
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,24 @@ def _day(entry: Mapping[Any, Any], place: str) -> date:
         return date.fromisoformat(str(given)[:10])
     except ValueError as error:
         raise WaiverError(f"{place}: `expires: {given}` is no date as 2027-01-31") from error
+
+
+def doubts(waivers: Sequence[Waiver], ids: Sequence[str]) -> Iterator[str]:
+    """A line for each waiver that no check of `ids` can ever need, and for each that takes a whole node out.
+
+    Raises WaiverError for one that accepts everything everywhere: the doctor could never fail again.
+    """
+    for waiver in waivers:
+        fitting = [each for each in ids if fnmatchcase(each, waiver.check)]
+        if not fitting:
+            near = get_close_matches(waiver.check, ids, n=1, cutoff=0.6)
+            yield f"no check is called `{waiver.check}`" + (f"; did you mean `{near[0]}`?" if near else "")
+        elif len(fitting) == len(ids):
+            if not waiver.subject.strip("*?: "):
+                raise WaiverError(
+                    f"`check: {waiver.check}` accepts every finding of every node; name checks or a subject"
+                )
+            yield f"`check: {waiver.check}` accepts every finding of `{waiver.subject}`"
 
 
 def apply(

@@ -31,6 +31,8 @@ def wrong_value(error: Mapping[str, Any]) -> str:
 def _must_be(kind: str, context: Mapping[str, Any], message: str) -> str:
     if kind == "literal_error":
         return str(context["expected"]).replace("'", "`")
+    if kind == "value_error":
+        return str(context["error"])
     if kind == "string_pattern_mismatch":
         return f"text like {context['pattern']}"
     for bound, words in _BOUNDS.items():

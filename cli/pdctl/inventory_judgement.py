@@ -13,7 +13,7 @@ from pdchecks.unknown import Unknown
 from pdctl.errors import UsageError
 from pdctl.inventory import TRUE_WORDS, Host, Inventory
 from pdctl.inventory_faults import SSH_CONNECTIONS, Fault
-from pdctl.policy_keys import unknown_keys
+from pdctl.policy_keys import unknown_keys, unread
 from pdctl.policy_source import SITE, VARIABLE, policy_for, shipped_values, site_layer
 
 _BOOLEANS = (*TRUE_WORDS, "false", "no", "off", "0", "n", "f")
@@ -178,14 +178,18 @@ def _warnings(inventory: Inventory) -> Iterator[str]:
                 )
         if all(pool in host.groups for pool in _POOLS):
             odd.setdefault("in both pools, prefill and decode", []).append(host.name)
-        for path, near in unknown_keys(host.variables.get(VARIABLE), shipped_values()):
-            if len(path) > 1 and near:
-                odd.setdefault(f"nothing reads `{'.'.join(path)}` of `{VARIABLE}`; {near}", []).append(host.name)
-    for path, near in unknown_keys(site_layer(inventory, lenient=True), shipped_values()):
-        if len(path) > 1 and near:
-            yield f"{inventory.folder / SITE}: nothing reads `{'.'.join(path)}`; {near}"
+        for line in unread(_known_sections(host.variables.get(VARIABLE)), shipped_values()):
+            odd.setdefault(f"in `{VARIABLE}` {line}", []).append(host.name)
+    for line in unread(_known_sections(site_layer(inventory, lenient=True)), shipped_values()):
+        yield f"{inventory.folder / SITE}: {line}"
     for text, hosts in odd.items():
         yield f"{_named(hosts)}: {text}"
+
+
+def _known_sections(given: Any) -> dict[str, Any]:
+    """Without the sections that the policy does not have, which are faults."""
+    values = given if isinstance(given, Mapping) else {}
+    return {name: value for name, value in values.items() if name in shipped_values()}
 
 
 def _meant(name: str) -> str | None:

@@ -20,3 +20,9 @@ def unknown_keys(given: Any, known: Mapping[str, Any], at: Path = ()) -> Iterato
             yield path, f"did you mean `{'.'.join((*at, near[0]))}`?" if near else ""
         elif isinstance(known[name], Mapping) and known[name] and path not in _OPEN:
             yield from unknown_keys(value, known[name], path)
+
+
+def unread(given: Any, known: Mapping[str, Any]) -> Iterator[str]:
+    """A line for each key of `given` that no role and no check reads."""
+    for path, near in unknown_keys(given, known):
+        yield f"nothing reads `{'.'.join(path)}`; {near or 'the policy has no such key'}"

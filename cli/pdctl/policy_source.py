@@ -1,5 +1,6 @@
 """Where the policy of a node comes from: the shipped file, the site's, the host's variable. Later wins."""
 
+import sys
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
@@ -9,6 +10,8 @@ from pdchecks.policy import Layer, Policy, PolicyError, read_layer, resolve
 from pdctl.content import content_root
 from pdctl.errors import UsageError
 from pdctl.inventory import Inventory
+from pdctl.policy_keys import unread
+from pdctl.printable import printable
 
 SHIPPED = Path("roles/policy/files/policy.yml")
 SITE = "policy.yml"
@@ -72,6 +75,22 @@ def site_layer(inventory: Inventory, *, lenient: bool = False) -> Mapping[str, A
         if lenient:
             return {}
         raise
+
+
+def tell_unread_keys(inventory: Inventory | None, site: Path | None) -> None:
+    """On stderr, the keys of the site's policy and of hosts' variables that nothing reads. site: as of `policy_for`."""
+    lines: dict[str, None] = {}
+    if site is not None:
+        lines.update(dict.fromkeys(f"{site}: {line}" for line in unread(_layer(site).values, shipped_values())))
+    elif inventory is not None:
+        origin = inventory.folder / SITE
+        lines.update(dict.fromkeys(f"{origin}: {line}" for line in unread(site_layer(inventory), shipped_values())))
+    for host in inventory or ():
+        lines.update(
+            dict.fromkeys(f"`{VARIABLE}`: {line}" for line in unread(host.variables.get(VARIABLE), shipped_values()))
+        )
+    for line in lines:
+        print(printable(f"warning: {line}"), file=sys.stderr)
 
 
 def site_values(policy: Policy) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """One visit of the doctor: whom it looks at, and how it judges; looking and judging may be repeated."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -7,14 +8,16 @@ from pathlib import Path
 
 from pdchecks.check import Check
 from pdchecks.evidence import Evidence
+from pdchecks.registry import CHECKS
 from pdchecks.report import Report
 from pdchecks.symptoms import Symptom, explore, match, symptoms
-from pdchecks.waivers import Waiver, WaiverError, apply, read_waivers
+from pdchecks.waivers import Waiver, WaiverError, apply, doubts, read_waivers
 from pdctl.diagnosis import examine, look
 from pdctl.errors import UsageError
 from pdctl.evidence_source import Source, read_sources
 from pdctl.inventory import Inventory
 from pdctl.policy_source import policy_for
+from pdctl.printable import printable
 
 WAIVERS = "waivers.yml"
 
@@ -84,15 +87,21 @@ def _collected(evidence: Evidence) -> bool:
 
 
 def waivers_for(inventory: Inventory | None, given: Path | None) -> tuple[Waiver, ...]:
-    """Those of the file given, else of `waivers.yml` beside the inventory; none without either. Raises UsageError."""
+    """Those of the file given, else of `waivers.yml` beside the inventory; none without either.
+
+    A waiver that can never waive anything is told on stderr. Raises UsageError.
+    """
     if given is None and inventory is not None:
         given = beside if (beside := inventory.folder / WAIVERS).is_file() else None
     if given is None:
         return ()
     try:
-        return read_waivers(given)
+        waivers = read_waivers(given)
+        for doubt in doubts(waivers, [check.id for check in CHECKS]):
+            print(printable(f"warning: {given}: {doubt}"), file=sys.stderr)
     except WaiverError as error:
         raise UsageError("cannot use the waivers", detail=str(error), hint="docs/doctor.md shows the format") from error
+    return waivers
 
 
 def symptoms_named(text: str | None) -> tuple[Symptom, ...]:

@@ -10,41 +10,14 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from pdchecks.evidence import LONGEST_LINE, Block
+from pdchecks.intake.prompts import is_empty, prompt, upper_line
 from pdchecks.intake.shapes import ANY_HEAD, LOG, LOG_COMMAND, SHAPES, SHORTEST_HEAD, Shape, of_json
 
 MAX_JSON = 4 << 20
 # A terminal with more commands than this is not read further: what follows is listed as one leftover.
 MAX_PIECES = 5_000
 _ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]{0,16}[A-Za-z]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[()][A-Z0-9])")
-_ENVIRONMENT = r"(?:\([\w.-]{1,40}\) ?)?"
-_PROMPTS = (
-    # [root@node1 ~]# ibstat
-    re.compile(rf"{_ENVIRONMENT}\[[\w.-]{{1,64}}@(?P<host>[\w.-]{{1,64}})[^\]]{{0,200}}\] ?[#$%] ?(?P<command>.*)"),
-    # user@node1:~/src$ ibstat
-    re.compile(
-        rf"{_ENVIRONMENT}[\w.-]{{1,64}}@(?P<host>[\w.-]{{1,64}})(?::[^#$%>]{{0,200}})? ?[#$%>] ?(?P<command>.*)"
-    ),
-)
-# $ ibstat, # ibstat, + ibstat, node1# ibstat, ~ # ibstat: only before a command that tools of ours have, or `$` before any.
-_BARE = re.compile(
-    r"(?P<mark>[$#%+]|bash-[\d.]{1,8}[#$]|[\w.-]{1,64}[#>]|[~/][\w./-]{0,200} ?[#$]) (?P<command>\S.{0,2000})"
-)
-_EMPTY = re.compile(r"(?:[$#%]|bash-[\d.]{1,8}[#$]|[\w.-]{1,64}#|[~/][\w./-]{0,200} ?[#$]) ?|\+ ")
-_WORD = re.compile(
-    r"(?:(?:sudo|time|env|timeout \S{1,10}|LC_ALL=\S{1,40}|LANG=\S{1,40})\s+(?:-\w\s+)?)*(?P<tool>\S{1,200})"
-)
-_TOOLS = frozenset(
-    """
-    ansible-playbook cat cd chronyc cma_roce_mode cma_roce_tos dcb devlink dmesg dnf docker echo
-    egrep env ethtool flint for free getent grep head ib_read_bw ib_send_bw ib_write_bw ib_write_lat
-    arp ibdev2netdev ibstat ibstatus ibv_devices ibv_devinfo ifconfig ip journalctl kubectl lldpcli lldpctl lldptool
-    locale ls lsmod lspci lsof mlnx_qos mlxconfig mlxlink modinfo modprobe mst mstconfig mstflint
-    numactl nvidia-smi ofed_info perfquery ping printenv ps python python3 rdma rping show_gids ss sysctl
-    systemctl tail tc timedatectl top tracepath ucx_info ulimit uname vllm yum
-    """.split()  # noqa: SIM905
-)
 _JSON = re.compile(r"\s*(?:\[\s*\{?|\{)\s*|\s*(?:\[\s*\{|\{\s*\").*[\]}]\s*")
-_MARKS = re.compile(r"[#$%>+] ?")
 _FENCE = re.compile(r"\s*(?:```|~~~)\w{0,20}\s*")
 
 
@@ -116,12 +89,18 @@ def _pieces(lines: list[str]) -> Iterator[_Piece]:
             continue
         if ("~~~" in line or "```" in line) and _FENCE.fullmatch(line):
             continue
-        prompt = _prompt(line) if _MARKS.search(line) else None
-        if prompt is not None:
+        named = upper_line(line, lines[number]) if number < len(lines) else None
+        if named is not None:
             yield piece
-            host = prompt[1] or host
-            piece = _Piece(number, prompt[0], host, prompted=True)
-        elif piece.prompted and _EMPTY.fullmatch(line):
+            host = named
+            piece = _Piece(number + 1, host=host)
+            continue
+        found = prompt(line)
+        if found is not None:
+            yield piece
+            host = host if found.shell is None else found.shell
+            piece = _Piece(number, found.command, host if found.node is None else found.node, prompted=True)
+        elif piece.prompted and is_empty(line):
             yield piece
             piece = _Piece(number + 1, host=host)
         elif piece.prompted and piece.command:
@@ -157,19 +136,6 @@ def _next(piece: _Piece, line: str, number: int, host: str) -> _Piece:
     if piece.log or piece.command is None:
         return piece
     return _Piece(number, None, host)
-
-
-def _prompt(line: str) -> tuple[str, str] | None:
-    """(command, host) where the line is a prompt; an empty command ends what was open."""
-    for pattern in _PROMPTS:
-        if match := pattern.fullmatch(line):
-            return match["command"].strip(), match["host"]
-    bare = _BARE.fullmatch(line)
-    if bare is None:
-        return None
-    word = _WORD.match(bare["command"])
-    known = word is not None and word["tool"].rsplit("/", 1)[-1] in _TOOLS
-    return (bare["command"].strip(), "") if known or bare["mark"] == "$" else None
 
 
 def _json(lines: list[str], number: int) -> tuple[str, int]:

@@ -66,10 +66,34 @@ _NOBODY = frozenset(
     root ubuntu debian ec2-user centos rocky admin nobody lost+found linuxbrew user
     """.split()  # noqa: SIM905
 )
-_SERIALS = re.compile(
-    r"\b(?:serial(?:[ _-]?(?:number|no|num))?|s/n|sn|(?:service|asset)[ _-]?tag)\b\"?\]?[ \t]{0,40}[:= ][ \t]{0,40}\"?"
-    r"(?P<word>(?=[A-Za-z_-]{0,63}\d)[A-Za-z0-9][\w-]{5,63})",
-    re.IGNORECASE,
+_SERIALS = (
+    re.compile(
+        r"\b(?:serial(?:[ _-]?(?:number|no|num))?|s/n|sn|(?:service|asset)[ _-]?tag)\b\"?\]?[ \t]{0,40}[:= ][ \t]{0,40}\"?"
+        r"(?P<word>(?=[A-Za-z_-]{0,63}\d)[A-Za-z0-9][\w-]{5,63})",
+        re.IGNORECASE,
+    ),
+    # /dev/disk/by-id: BUS-MODEL_SERIAL, with a namespace, a part or a LUN behind; a WWID.
+    re.compile(
+        r"\b(?:nvme|ata|scsi|usb|mmc)-[\w.+-]{1,128}?_(?P<word>(?=[A-Za-z-]{0,40}\d)[A-Za-z0-9-]{6,40}?)"
+        r"(?=(?:_\d{1,4})?(?:-part\d{1,4}|-ns\d{1,4}|-\d{1,3}:\d{1,3})?(?:[\s\"',;:)\]]|$))",
+        re.MULTILINE,
+    ),
+    re.compile(r"\b(?:scsi|dm-uuid-mpath)-(?P<word>[0-9a-f]{17,33})\b"),
+    # nvme(1): `list`, and the name of a subsystem.
+    re.compile(
+        r"^/dev/nvme\w{1,16}[ \t]{1,40}(?:/dev/ng\w{1,16}[ \t]{1,40})?(?P<word>(?=[A-Za-z]{0,20}\d)\w{6,20})\s",
+        re.MULTILINE,
+    ),
+    re.compile(r"\bnqn\.[\w.-]{1,80}:(?P<word>[0-9a-f]{8}\w{6,40})"),
+)
+# NAME:PASSWORD@HOST, in an address or bare; NAME:TAG@sha256 is an image's, a@b.service a unit's.
+_CREDENTIALS = (
+    re.compile(r"://[^\s:/@]{1,64}:(?P<word>[^\s/\"']{1,256})@"),
+    re.compile(
+        r"(?:^|(?<=[\s\"'=]))[A-Za-z_][\w.-]{0,63}:(?P<word>(?=[^\s/@:]{0,63}[\d%!$^&*#+~])[^\s/@:\"']{4,64})"
+        r"@(?!sha\d{3}:)(?=[\w.-]{2,253}(?:[\s\"':/]|$))(?!\S{1,200}\.(?:service|socket|timer|target|slice|scope)\b)",
+        re.MULTILINE,
+    ),
 )
 SECRETS = (
     re.compile(
@@ -99,7 +123,16 @@ SECRETS = (
     re.compile(r"\b(?P<word>(?:hf_|sk-|ghp_|gho_|github_pat_|glpat-|nvapi-|xox[bp]-|AKIA|ASIA)[A-Za-z0-9_-]{12,255})"),
     re.compile(r"\b(?P<word>eyJ[A-Za-z0-9_-]{10,2048}\.[A-Za-z0-9_-]{4,4096}\.[A-Za-z0-9_-]{4,1024})"),
     re.compile(r"\b(?:ssh-(?:rsa|ed25519|dss)|ecdsa-sha2-\S{1,20}) (?P<word>AAAA[A-Za-z0-9+/=]{20,4096})"),
-    re.compile(r"://[^\s:/@]{1,64}:(?P<word>[^\s/@]{1,256})@"),
+    re.compile(
+        r"\b(?:docker|podman|nerdctl|buildah|skopeo|oras|helm)\b[^\n]{0,100}?[ \t]login\b[^\n]{0,200}?[ \t]-p[ \t=]{0,4}[\"']?"
+        r"(?P<word>[^\s\"']{1,256})"
+    ),
+    # Whole: which of its pairs opens something, only the server knows.
+    re.compile(r"\b(?:Set-)?Cookie[\"']?[ \t]{0,4}:[ \t]{0,4}[\"']?(?P<word>[^\s\"'][^\n\"']{2,4095})", re.IGNORECASE),
+    re.compile(
+        r"\bcurl\b[^\n]{0,400}?[ \t](?:-b|--cookie)[ \t=]{0,4}[\"']?(?P<word>[^\s\"'=]{1,128}=[^\s\"']{1,2048})"
+    ),
+    *_CREDENTIALS,
     re.compile(r"://(?P<word>[^\s:/@]{4,256})@"),
 )
 _NO_SECRETS = frozenset(
@@ -153,12 +186,17 @@ def words(text: str) -> Iterator[tuple[Kind, str]]:
             yield from host(match["word"])
     for match in _DOMAINS.finditer(text):
         yield from _domains(match["word"])
+    # The end of a password with `@` behind it looks like the begin of a mail address.
+    named = text
+    for pattern in _CREDENTIALS:
+        named = pattern.sub("", named)
     for pattern in _USERS:
-        for match in pattern.finditer(text):
+        for match in pattern.finditer(named):
             if match["word"] not in _NOBODY:
                 yield Kind.USER, match["word"]
-    for match in _SERIALS.finditer(text):
-        yield Kind.SERIAL, match["word"]
+    for pattern in _SERIALS:
+        for match in pattern.finditer(text):
+            yield Kind.SERIAL, match["word"]
     yield from _csv(text)
     for pattern in SECRETS:
         for match in pattern.finditer(text):

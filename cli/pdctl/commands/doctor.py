@@ -31,6 +31,12 @@ def doctor(
         [], "--from", help="Evidence FILE, DIR or TAR instead of a live look; `-` is stdin."
     ),
     limit: str | None = typer.Option(None, "--limit", "-l", help="Only hosts that this Ansible pattern selects."),
+    pair: tuple[str, str] | None = typer.Option(
+        None,
+        "--pair",
+        metavar="P D",
+        help="Only these two nodes, live: hosts of INVENTORY, or SSH destinations without one.",
+    ),
     select: list[str] = typer.Option([], "--select", help="Only checks whose ID begins so; may be given often."),
     ignore: list[str] = typer.Option([], "--ignore", help="Not the checks whose ID begins so."),
     policy: Path | None = typer.Option(
@@ -87,23 +93,31 @@ def doctor(
     chosen = inventory or inventory_option
     if limit is not None and chosen is None:
         raise UsageError("`--limit` chooses among the hosts of an INVENTORY", hint="give one, or leave `--limit` out")
+    if pair and (source or diff or limit is not None):
+        raise UsageError("`--pair P D` looks at two live nodes", hint="leave --from, --diff and --limit out")
+    if pair and fix and not chosen:
+        raise UsageError("`--fix` of a pair needs the INVENTORY that names both", hint="give it, or leave --fix out")
     _refuse_contradictions(chosen, source, diff, since_good, keep_good, symptom, fix, output)
-    if active and (not chosen or fix or diff or since_good):
+    if active and (not (chosen or pair) or fix or diff or since_good):
         raise UsageError(
-            "`--active` tests between the nodes of an INVENTORY", hint="without --fix, --diff, --since-good"
+            "`--active` tests between the nodes of an INVENTORY, or of a --pair",
+            hint="without --fix, --diff, --since-good",
         )
 
     from pdchecks.finding import Status
     from pdctl.diagnosis import selected, tell_unread
     from pdctl.evidence_source import Source, read_sources
     from pdctl.inventory import load_inventory, tell_warnings
+    from pdctl.pair_hosts import pair_hosts
+    from pdctl.policy_source import tell_unread_keys
     from pdctl.render.doctor import exit_status, put
     from pdctl.visit import Visit, symptoms_named, waivers_for
 
     checks = selected(select, ignore)
     named = symptoms_named(symptom)
-    hosts = load_inventory(chosen, limit=limit) if chosen else None
+    hosts = pair_hosts(chosen, pair) if pair else load_inventory(chosen, limit=limit) if chosen else None
     tell_warnings(hosts)
+    tell_unread_keys(hosts, policy)
     visit = Visit(
         checks=checks,
         hosts=hosts,

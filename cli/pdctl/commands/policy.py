@@ -38,13 +38,14 @@ def show(
 
     from pdctl.inventory import load_inventory
     from pdctl.policy_rows import rows
-    from pdctl.policy_source import VARIABLE, policy_for
+    from pdctl.policy_source import VARIABLE, policy_for, tell_unread_keys
     from pdctl.render.columns import columns
     from pdctl.variable_origin import origins
 
     if limit and inventory is None:
         raise UsageError("`--limit` selects hosts of an inventory", hint="give one with `-i`")
     hosts = load_inventory(inventory, limit=limit) if inventory else None
+    tell_unread_keys(hosts, policy)
     of = policy_for(hosts, policy, origins=origins(hosts, VARIABLE) if hosts else None)
     policies = {host.name: of(host.name) for host in hosts} if hosts else {"": of("")}
     found = [row for row in rows(policies) if row.key.startswith(key)]

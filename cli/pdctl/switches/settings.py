@@ -120,16 +120,6 @@ def _refuse_impossible(values: Values) -> None:
         raise ValueError(
             f"fabric.trust is `{fabric.trust}`: switches are told to classify by DSCP, as nodes must then be too"
         )
-    for key, value, allowed in (
-        ("fabric.lossless_priority", fabric.lossless_priority, PRIORITIES),
-        ("fabric.cnp.priority", fabric.cnp.priority, PRIORITIES),
-        ("fabric.dscp", fabric.dscp, _DSCPS),
-        ("fabric.cnp.dscp", fabric.cnp.dscp, _DSCPS),
-        ("switch.ecn.probability_percent", switch.ecn.probability_percent, range(101)),
-        ("switch.roce_bandwidth_percent", switch.roce_bandwidth_percent, range(1, 101)),
-    ):
-        if value is not None and value not in allowed:
-            raise ValueError(f"{key} is {value}; it is {allowed.start} to {allowed.stop - 1}")
     if fabric.global_pause:
         raise ValueError("fabric.global_pause is on: a port has global pause or PFC, not both")
     if fabric.dscp == fabric.cnp.dscp:

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from secrets import token_hex
 
@@ -345,10 +346,16 @@ def test_a_wrong_sudo_password_is_tried_once_and_told(open_folder: Path) -> None
 
 def test_nothing_of_a_policy_becomes_a_command(tmp_path: Path) -> None:
     evil = f"$(touch {tmp_path}/here)"
-    site = Layer(
-        "site", {"locale": {"candidates": [evil, "';touch x'"]}, "modules": {"load": ["`reboot`"]}, "sysctl": {evil: 1}}
+    # The policy refuses such values, and the script would quote them.
+    shipped = resolve([SHIPPED])
+    values = shipped.values.model_copy(
+        update={
+            "locale": shipped.values.locale.model_copy(update={"candidates": [evil, "';touch x'"]}),
+            "modules": shipped.values.modules.model_copy(update={"load": ["`reboot`"]}),
+            "sysctl": {evil: 1},
+        }
     )
-    _run(script(resolve([SHIPPED, site]), 0))
+    _run(script(replace(shipped, values=values), 0))
     assert not (tmp_path / "here").exists()
 
 

@@ -7,7 +7,8 @@ import pytest
 from tests.unit.checks.reports import MTU_AND_ITS_ERRORS, findings
 
 from pdchecks.finding import Status
-from pdchecks.waivers import WaiverError, apply, read_waivers
+from pdchecks.registry import BY_ID
+from pdchecks.waivers import WaiverError, apply, doubts, read_waivers
 
 ENTRY = "waivers:\n  - check: PD-MTU-*\n    subject: 'decode-1*'\n    reason: new cables on Friday\n    expires: 2027-01-15\n"
 
@@ -63,3 +64,26 @@ def test_a_bad_waiver_is_a_clear_error(tmp_path: Path, text: str, says: str) -> 
 def test_a_missing_file_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(WaiverError, match="No such file"):
         read_waivers(tmp_path / "none.yml")
+
+
+@pytest.mark.parametrize(
+    ("check", "says"),
+    [
+        ("PD-MTU-*", []),
+        ("pd-mtu-003", []),
+        ("PD-MTU-0033", ["no check is called `PD-MTU-0033`; did you mean `PD-MTU-003`?"]),
+        ("PD-MUT-003", ["no check is called `PD-MUT-003`; did you mean `PD-MTU-003`?"]),
+        ("zzz", ["no check is called `ZZZ`"]),
+        ('"*"', ["`check: *` accepts every finding of `decode-1*`"]),
+    ],
+)
+def test_a_waiver_that_fits_no_check_or_all_of_them_is_told(tmp_path: Path, check: str, says: list[str]) -> None:
+    waivers = read_waivers(_file(tmp_path, ENTRY.replace("PD-MTU-*", check)))
+    assert list(doubts(waivers, list(BY_ID))) == says
+
+
+@pytest.mark.parametrize("check", ["*", "PD-*"])
+def test_a_waiver_of_everything_everywhere_is_refused(tmp_path: Path, check: str) -> None:
+    text = ENTRY.replace("PD-MTU-*", f"'{check}'").replace("    subject: 'decode-1*'\n", "")
+    with pytest.raises(WaiverError, match="accepts every finding of every node"):
+        list(doubts(read_waivers(_file(tmp_path, text)), list(BY_ID)))

@@ -61,3 +61,17 @@ def test_keys_with_dots_can_be_read_back() -> None:
 def test_a_key_that_does_not_exist_is_a_clear_error() -> None:
     done = RUN.invoke(app, ["policy", "show", "fabrik"])
     assert "no policy key begins with `fabrik`" in str(done.exception)
+
+
+@pytest.mark.parametrize("command", ["policy show", "doctor --from"])
+def test_a_key_that_nothing_reads_is_told_with_the_nearest(tmp_path: Path, command: str) -> None:
+    site = tmp_path / "site.yml"
+    site.write_text("fabric: {lossless_prority: 5, nosuch: 1}\nsysctl: {net.core.busy_poll: 50}\n", encoding="utf-8")
+    evidence = tmp_path / "n1.txt"
+    evidence.write_text("=== cmd: uname -r\n=== rc: 0\n6.8.0\n=== end\n", encoding="utf-8")
+    more = [str(evidence)] if "--from" in command else []
+    ran = CliRunner().invoke(app, [*command.split(), *more, "--policy", str(site)])
+    assert [line for line in ran.stderr.splitlines() if line.startswith("warning")] == [
+        f"warning: {site}: nothing reads `fabric.lossless_prority`; did you mean `fabric.lossless_priority`?",
+        f"warning: {site}: nothing reads `fabric.nosuch`; the policy has no such key",
+    ]

@@ -121,8 +121,8 @@ def test_without_ports_what_names_them_is_left_out_and_said() -> None:
     [
         ("fabric: {trust: pcp}\n", "fabric.trust is `pcp`"),
         ("fabric: {global_pause: true}\n", "fabric.global_pause is on"),
-        ("fabric: {dscp: 64}\n", "fabric.dscp is 64; it is 0 to 63"),
-        ("fabric: {lossless_priority: 8}\n", "fabric.lossless_priority is 8; it is 0 to 7"),
+        ("fabric: {dscp: 64}\n", "`fabric.dscp` must be at most 63, not `64`"),
+        ("fabric: {lossless_priority: 8}\n", "`fabric.lossless_priority` must be at most 7, not `8`"),
         ("fabric: {dscp: 46, cnp: {dscp: 46}}\n", "are both 46"),
         ("fabric: {lossless_priority: 6, cnp: {priority: 6}}\n", "are both 6"),
         ("fabric: {mtu: {netdev: 9000}}\nswitch: {mtu: 9014}\n", "makes frames of 9022"),

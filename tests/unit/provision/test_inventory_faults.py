@@ -52,6 +52,10 @@ FAULTS = {
     ),
     "policy-no-mapping": ("pdctl_policy=strict", "`pdctl_policy` of host `H`: must be a mapping of policy keys"),
     "policy-key": ("pdctl_policy='{\"sysclt\": {}}'", "`pdctl_policy` of host `H`: the policy has no key `sysclt`"),
+    "policy-range": (
+        'pdctl_policy=\'{"fabric": {"lossless_priority": 9}}\'',
+        "`pdctl_policy` of host `H`: `fabric.lossless_priority` must be at most 7, not `9`",
+    ),
     "policy-value": (
         'pdctl_policy=\'{"fabric": {"dscp": "high"}}\'',
         "`pdctl_policy` of host `H`: `fabric.dscp` must be",
@@ -141,7 +145,7 @@ def test_what_is_odd_is_a_warning_and_no_fault(tmp_path: Path) -> None:
         "[prefill]",
         "a ansible_hots=10.0.0.1",
         "b ansible_host=10.0.0.2 gpu_knid=h100 rack=7 ansible_become_exe=/bin/sudo",
-        'c pdctl_policy=\'{"fabric": {"lossless_prio": 4}}\'',
+        'c pdctl_policy=\'{"fabric": {"lossless_prio": 4, "mtu": {"x": 1}}}\'',
         "[decode]",
         "a",
     )
@@ -151,7 +155,8 @@ def test_what_is_odd_is_a_warning_and_no_fault(tmp_path: Path) -> None:
         "host `a`: `ansible_hots` is no variable that pdctl or Ansible knows; `ansible_host` is",
         "host `a`: in both pools, prefill and decode",
         "host `b`: `gpu_knid` is no variable that pdctl or Ansible knows; `gpu_kind` is",
-        "host `c`: nothing reads `fabric.lossless_prio` of `pdctl_policy`; did you mean `fabric.lossless_priority`?",
+        "host `c`: in `pdctl_policy` nothing reads `fabric.lossless_prio`; did you mean `fabric.lossless_priority`?",
+        "host `c`: in `pdctl_policy` nothing reads `fabric.mtu.x`; the policy has no such key",
     }
 
 

@@ -66,6 +66,20 @@ def test_a_tools_output_is_known_by_its_shape_alone(command: str, output: str) -
         "bash-5.1# ",
         "+ ",
         "[root@node1 ~]# sudo ",
+        "┌──(root㉿node1)-[~]\n└─# ",
+        "╭─root@node1 ~/src ‹main›\n╰─$ ",
+        "root@node1 ~/src main*\n❯ ",
+        "root in 🌐 node1 in ~ via py\n❯ ",
+        "➜  ~ ",
+        "➜  src git:(main) ✗ ",
+        "user@node1 ~ % ",
+        "PS C:\\Users\\ops> ",
+        "[node1]: PS /root> ",
+        "C:\\>",
+        "[10:15:32] root@node1:~# ",
+        "10:15:32 [root@node1 ~]# ",
+        "2026-11-30 10:15:32 root@node1:/root# ",
+        "[10:15:32] # ",
         "\x1b[01;32muser@node1\x1b[00m:\x1b[01;34m~\x1b[00m$ ",
     ],
 )
@@ -80,6 +94,45 @@ def test_the_command_after_a_prompt_is_the_blocks_command(prompt: str) -> None:
 def test_prompts_of_two_machines_make_two_nodes() -> None:
     blocks, _ = read_pasted("[root@p1 ~]# ulimit -n\n1024\n[root@d1 ~]# ulimit -n\n2048\n")
     assert [(block.node, block.output) for block in blocks] == [("p1", "1024"), ("d1", "2048")]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("┌──(root㉿p1)-[~]\n└─# ", "┌──(root㉿d1)-[~]\n└─# "),
+        ("╭─root@p1 ~\n╰─$ ", "╭─root@d1 ~\n╰─$ "),
+        ("root@p1 ~\n❯ ", "root@d1 ~\n❯ "),
+        ("root in p1 in ~\n❯ ", "root in d1 in ~\n❯ "),
+        ("root@p1 ~ % ", "root@d1 ~ % "),
+        ("10:15:32 root@p1:~# ", "10:16:05 root@d1:~# "),
+        ("[10:15:32] [root@p1 ~]# ", "[10:16:05] [root@d1 ~]# "),
+        ("PS C:\\> ssh root@p1 ", "PS C:\\> ssh root@d1 "),
+        ("C:\\>ssh p1 ", "C:\\>ssh d1 "),
+        ("$ ssh -o BatchMode=yes -l root p1 ", "$ ssh -p 22 d1 "),
+        ("[p1]: PS /root> ", "[d1]: PS /root> "),
+    ],
+)
+def test_themed_prompts_of_two_machines_make_two_nodes(first: str, second: str) -> None:
+    blocks, left = read_pasted(f"{first}ulimit -n\n1024\n{second}ulimit -n\n2048\n")
+    assert [(block.node, block.command, block.output) for block in blocks] == [
+        ("p1", "ulimit -n", "1024"),
+        ("d1", "ulimit -n", "2048"),
+    ]
+    assert left == []
+
+
+def test_a_command_over_ssh_is_that_node_s_and_the_next_one_is_not() -> None:
+    blocks, _ = read_pasted("root@p1:~# ssh d1 'ulimit -n'\n1024\nroot@p1:~# ulimit -n\n2048\n")
+    assert [(block.node, block.output) for block in blocks] == [("d1", "1024"), ("p1", "2048")]
+    blocks, _ = read_pasted("[root@p1 ~]# ulimit -n\n1\nPS C:\\> ulimit -n\n2\n[root@d1 ~]# ulimit -n\n3\n")
+    assert [(block.node, block.output) for block in blocks] == [("p1", "1"), ("", "2"), ("d1", "3")]
+
+
+def test_trees_that_tools_draw_are_no_prompts() -> None:
+    text = "$ lsblk\nnvme0n1\n├─nvme0n1p1\n└─nvme0n1p2 259:2 0 1G\n$ ulimit -n\n1024\n"
+    blocks, left = read_pasted(text)
+    assert [block.command for block in blocks] == ["ulimit -n"]
+    assert [(each.text, each.lines) for each in left] == [("lsblk", 3)]
 
 
 def test_what_nobody_knows_is_listed_with_line_and_length() -> None:

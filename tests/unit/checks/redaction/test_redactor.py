@@ -256,3 +256,53 @@ def test_words_of_the_tools_stay(line: str) -> None:
 def test_a_weak_secret_takes_no_word_away_elsewhere() -> None:
     text, _ = _redact("password: state\nlink mlx5_0/1 state ACTIVE")
     assert text.endswith("link mlx5_0/1 state ACTIVE")
+
+
+@pytest.mark.parametrize(
+    ("line", "secrets"),
+    [
+        ("docker login -u carol -p hunter2 registry.example.net", ["hunter2"]),
+        ("sudo podman --log-level debug login registry.example.net -p 'hunter2'", ["hunter2"]),
+        ("docker login -phunter2", ["hunter2"]),
+        ("> Cookie: session=abcdef; theme=dark", ["abcdef", "dark"]),
+        ("Set-Cookie: sid=a1B2c3D4; Path=/; HttpOnly", ["a1B2c3D4"]),
+        ('{"cookie": "sid=zyxwv"}', ["zyxwv"]),
+        ("curl -b 'sid=zyxwv' http://10.0.0.1/", ["zyxwv"]),
+        ("git clone https://carol:p%40ss@git.example.net/x", ["p%", "40ss"]),
+        ("git clone https://carol:p%40ssw0rd@git.example.net/x", ["p%", "40ss"]),
+        ("proxy = carol:p%40ss@proxy.example.net:3128", ["p%", "40ss"]),
+        ("http_proxy=http://carol:pa@s1,s@proxy.example.net:3128", ["pa@", "s1"]),
+        ("carol:pa!s@proxy", ["pa!"]),
+        (
+            "lrwxrwxrwx 1 root root 13 nvme-SAMSUNG_MZQL2960HCJR-00A07_S64FNE0R123456 -> ../../nvme0n1",
+            ["S64FNE0R123456"],
+        ),
+        ("/dev/disk/by-id/nvme-Samsung_SSD_980_PRO_1TB_S5GXNX0T123456A_1-part1", ["S5GXNX0T123456A"]),
+        ("/dev/disk/by-id/nvme-INTEL_SSDPE2KX010T8_PHLJ123456781P0FGN", ["PHLJ123456781P0FGN"]),
+        ("ata-ST4000NM0035-1V4107_ZC12ABCD-part2 -> ../../sda2", ["ZC12ABCD"]),
+        ("scsi-35000c500a1b2c3d4", ["5000c500a1b2c3d4"]),
+        (
+            "/dev/nvme0n1          /dev/ng0n1            S64FNE0R123456       SAMSUNG MZQL2960HCJR-00A07",
+            ["S64FNE0R123456"],
+        ),
+        ("nqn.2014.08.org.nvmexpress:144d144dS64FNE0R123456      SAMSUNG MZQL2", ["S64FNE0R123456"]),
+    ],
+)
+def test_what_opens_something_or_tells_a_disk_goes_with_all_of_its_parts(line: str, secrets: list[str]) -> None:
+    redacted = _redact(line)[0]
+    assert [secret for secret in secrets if secret in redacted] == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "vllm/vllm-openai:v0.11.0@sha256:0123456789abcdef",
+        "rdma-load-modules@rdma.service loaded active exited",
+        "net.ipv4.tcp_syncookies = 1",
+        "nvme-pci 0000:01:00.0 enabled",
+        "docker run -p 8000:8000 vllm",
+        "[0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE",
+    ],
+)
+def test_what_only_looks_so_stays(line: str) -> None:
+    assert _redact(line)[0] == line
