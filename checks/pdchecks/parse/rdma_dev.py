@@ -12,7 +12,7 @@ from pdchecks.unknown import Unknown
 _LINE = re.compile(r"\d{1,5}: (?P<device>[\w.-]{1,64}): node_type \w{1,20}(?P<rest>(?: \S{1,60}){0,20})\s*")
 _FIRMWARE = re.compile(r" fw (?P<version>\S{1,40})")
 _LISTED = re.compile(r"\s+(?P<device>[A-Za-z]\w{1,60})\s+(?P<guid>[0-9a-f]{16})\s*")
-_SHAPE = re.compile(r"^\d+: \S+: node_type |^\s+device\s+node GUID\s*$", re.MULTILINE)
+_SHAPE = re.compile(r"^\d+: \S+: node_type |^[ \t]{1,40}device[ \t]{1,40}node GUID[ \t]*$", re.MULTILINE)
 
 
 def parse(block: Block) -> list[Fact] | Unknown:
