@@ -46,5 +46,6 @@ def _reworded(error: Any) -> UsageError:
     hint = f"`{command} --help` shows what it takes"
     if suggestion:
         hint = f"did you mean {suggestion}? {hint}"
-    message = message.rstrip(".")
+    # The choices of a missing option come one a line.
+    message = re.sub(r"\s*\n\s*", " ", message.rstrip("."))
     return UsageError(message[:1].lower() + message[1:], hint=hint.replace("??", "?"))

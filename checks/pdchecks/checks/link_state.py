@@ -69,14 +69,16 @@ def _judge_module(device: str, events: list[KernelEvent]) -> Verdict:
 def _unread(node: NodeFacts) -> Iterator[Verdict]:
     """A tool that was asked and failed leaves the ports unseen, which is no word on the ports."""
     for tool in ("ibstat", "ibstatus", "ibv_devinfo", "rdma"):
-        if why := node.why_unread(tool):
+        failed = [unread for unread in node.unread if unread.known and tool in words(unread.quote.command)]
+        if failed:
+            why = "; ".join(dict.fromkeys(unread.reason for unread in failed))
             yield Verdict(
                 Status.UNKNOWN,
                 "RDMA ports",
                 f"no port was seen: {why}",
                 "RoCE may work all the same: ibstat needs the management device /dev/infiniband/umad*, which RoCE and "
                 "containers often lack; ibv_devinfo needs /dev/infiniband/uverbs* and the card's provider library.",
-                tuple(unread.quote for unread in node.unread if tool in words(unread.quote.command)),
+                tuple(unread.quote for unread in failed),
                 ("rdma link show", "ls -l /dev/infiniband /sys/class/infiniband"),
             )
 

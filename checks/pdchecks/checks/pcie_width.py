@@ -48,12 +48,12 @@ def _judge_link(link: PciLink, port: Port | None) -> Verdict:
     if not (slow or narrow):
         return Verdict(Status.PASS, link.address, f"PCIe link is {shown}", quotes=(link.quote,))
     can = f"{link.max_speed:g} GT/s x{link.max_width} ({best:.0f} Gb/s)"
-    return _limited(link.address, f"PCIe link is {shown}; the card can {can}", now, port, (link.quote,))
+    return _limited(link.address, f"PCIe link is {shown}; the card can do {can}", now, port, (link.quote,))
 
 
 def _judge_bandwidth(limited: PciBandwidth, port: Port | None) -> Verdict:
     summary = (
-        f"PCIe gives {limited.available_gbps:g} Gb/s, limited by the link at {limited.at}; the card can "
+        f"PCIe gives {limited.available_gbps:g} Gb/s, limited by the link at {limited.at}; the card can do "
         f"{limited.capable_gbps:g} Gb/s"
     )
     return _limited(limited.address, summary, limited.available_gbps, port, (limited.quote,))

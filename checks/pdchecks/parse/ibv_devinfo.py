@@ -14,6 +14,8 @@ _FIELD = re.compile(r"\s*(?P<key>[A-Za-z_]{2,40}):(?P<value>.*)")
 _GID = re.compile(r"\s*GID\[\s{0,4}(?P<index>\d{1,4})\]:\s*(?P<gid>[0-9A-Fa-f:.]{2,45})(?:,\s*(?P<type>[^,]+?))?\s*")
 _SHAPE = re.compile(r"^hca_id:\s|^[ \t]*GID\[\s*\d+\]:", re.MULTILINE)
 _PORT_STATE = re.compile(r"(?:PORT_)?(?P<state>[A-Z_]+)")
+# Each once: what `grep` left of the one port of the device of `-d`.
+_OF_A_PORT = re.compile(r"^[ \t]{0,40}(state|active_mtu):", re.MULTILINE)
 _MTU = re.compile(r"(?P<mtu>\d{3,5}) \(\d\)")
 
 
@@ -54,6 +56,9 @@ def parse(block: Block) -> list[Fact] | Unknown:
         else:
             (of_device if of_port is None else of_port).setdefault(key, value)
     close_device()
+    kept = _OF_A_PORT.findall(block.output)
+    if device is None and asked and len(kept) == len(set(kept)):
+        facts.extend(_port(block, asked, port, of_device))
     if not facts and (block.rc not in (0, None) or "No IB devices found" in block.output):
         return Unknown(f"ibv_devinfo gave no device: {block.output.strip()[:200] or f'exit status {block.rc}'}")
     return facts

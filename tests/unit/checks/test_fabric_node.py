@@ -216,3 +216,7 @@ def test_counters_that_break_off_among_the_priorities_are_no_word_on_their_pause
     head = "=== cmd: ethtool -S ens2f0np0\nNIC statistics:\n     rx_bytes: 9\n     rx_prio3_bytes: 9\n"
     text = f"{head}     rx_prio3_packets: 9\n{more}pdctl: output cut at 131072 bytes\n=== end\n"
     assert [f.status.value for f in findings(text) if f.topic == "qos.pfc"] == status
+
+
+def test_a_line_that_grep_left_of_a_tool_is_no_tool_that_failed() -> None:
+    assert findings("=== cmd: ibv_devinfo | grep active_mtu\n\t\t\tactive_mtu:\t\t1024 (3)\n=== end\n") == []

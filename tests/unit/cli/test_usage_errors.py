@@ -19,6 +19,7 @@ from pdctl.app import app
         ("up --port 99999", "must be at most 65535"),
         ("pair --fail-on bogus", "`bogus` is not one of `warn`, `fatal`"),
         ("pair a b c", "too many arguments"),
+        ("policy export", "error: missing option `--switch`. Choose from: sonic, nvue, text"),
     ],
 )
 def test_a_wrong_command_line_is_an_error_with_a_hint(line: str, said: str) -> None:
