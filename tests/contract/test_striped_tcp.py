@@ -33,7 +33,17 @@ def sink() -> Sink:
 
 @pytest.fixture
 def listener(sink: Sink) -> Iterator[Listener]:
-    listener = TcpTransport(QUICK).listen("127.0.0.1", 0, DECODE, sink)
+    yield from _listening(TcpTransport(QUICK), sink)
+
+
+@pytest.fixture
+def patient(sink: Sink) -> Iterator[Listener]:
+    """With the deadlines of a deployment: for what is about bytes and not about time."""
+    yield from _listening(TcpTransport(), sink)
+
+
+def _listening(transport: TcpTransport, sink: Sink) -> Iterator[Listener]:
+    listener = transport.listen("127.0.0.1", 0, DECODE, sink)
     assert isinstance(listener, Listener)
     yield listener
     listener.close()
@@ -47,9 +57,9 @@ def lanes_of(sender: object) -> list[Lane]:
 
 @pytest.mark.parametrize("streams", [2, 3, 4, 7])
 def test_bodies_of_every_size_arrive_exactly_over_any_number_of_streams(
-    sink: Sink, listener: Listener, streams: int
+    sink: Sink, patient: Listener, streams: int
 ) -> None:
-    sender = TcpTransport(QUICK, streams=streams).connect(listener.address, PREFILL, deadline=soon())
+    sender = TcpTransport(streams=streams).connect(patient.address, PREFILL, deadline=soon())
     chance = random.Random(streams)
     frames = []
     for number in range(12):
@@ -63,8 +73,8 @@ def test_bodies_of_every_size_arrive_exactly_over_any_number_of_streams(
     sender.close()
 
 
-def test_a_large_body_really_goes_over_all_streams_and_a_small_one_over_the_first(listener: Listener) -> None:
-    sender = TcpTransport(QUICK, streams=4).connect(listener.address, PREFILL, deadline=soon())
+def test_a_large_body_really_goes_over_all_streams_and_a_small_one_over_the_first(patient: Listener) -> None:
+    sender = TcpTransport(streams=4).connect(patient.address, PREFILL, deadline=soon())
 
     def sent() -> list[int]:
         return [bytes_sent(lane.stream) for lane in lanes_of(sender)]
@@ -78,9 +88,10 @@ def test_a_large_body_really_goes_over_all_streams_and_a_small_one_over_the_firs
 
 
 def bytes_sent(stream: Stream) -> int:
-    """tcpi_bytes_sent of tcp(7)'s TCP_INFO, at its offset in linux/tcp.h."""
+    """tcpi_bytes_sent less tcpi_bytes_retrans of tcp(7)'s TCP_INFO, at their offsets in linux/tcp.h: a busy machine makes TCP
+    send some bytes twice, even to itself."""
     info = stream._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 232)
-    return int.from_bytes(info[200:208], "little")
+    return int.from_bytes(info[200:208], "little") - int.from_bytes(info[208:216], "little")
 
 
 def test_pieces_hold_all_bytes_in_order_whatever_the_views() -> None:
