@@ -184,6 +184,9 @@ engines() {
     # Deployments of this user without systemd: what their supervisors wrote, which processes live, what they said.
     for path in $(paths "${XDG_STATE_HOME:-$HOME/.local/state}/pdctl/deployments/*/status.json"); do
         look cat "${path%/status.json}/record.json"
+        for url in $(printf '%s\n' "$answer" | sed -n 's/.*"url": *"\(http:\/\/127\.0\.0\.1:[0-9][0-9]*\)".*/\1/p' | sort -u | head -n 8); do
+            look curl -sS --noproxy '*' --max-time 5 "$url/metrics"
+        done
         look cat "$path"
         pids=$(printf '%s\n' "$answer" | sed -n 's/.*"pid": *\([0-9][0-9]*\).*/\/proc\/\1/p' | sort -u | head -n 64)
         [ -z "$pids" ] || look ls -d $pids
