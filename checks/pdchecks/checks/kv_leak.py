@@ -23,10 +23,12 @@ _VERIFY = (
 
 def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
     yield from _ledgers(node, policy)
-    idle_routers = [one for one in engines(node) if one.last.unit == "router" and one.value("running") == 0]
-    for engine in engines(node):
+    every = engines(node)
+    routers = [one for one in every if one.last.unit == "router"]
+    idle_router = routers[0] if routers and all(one.value("running") == 0 for one in routers) else None
+    for engine in every:
         if engine.value("kv_usage") is not None and engine.last.program in ("pdserve", "vllm"):
-            router = idle_routers[0] if idle_routers and engine.last.program == "pdserve" else None
+            router = idle_router if engine.last.program == "pdserve" else None
             yield from _blocks(engine, router, policy)
 
 
@@ -82,11 +84,11 @@ def _blocks(engine: Engine, router: Engine | None, policy: Policy) -> Iterator[V
         return
     summary = f"{usage:.1%} of its KV is held and no request runs or waits"
     still = engine.before is not None and engine.before.values == last.values
-    if not still and router is None:
+    if not still and (router is None or engine.before is not None):
         yield Verdict(
             Status.INFO,
             subject,
-            f"{summary}, by one reading",
+            f"{summary}, at one moment",
             "KV on its way between prefill and decode looks so too. A second reading a minute later tells them apart.",
             quotes,
             _VERIFY,
