@@ -182,10 +182,10 @@ python_versions() {
 
 engines() {
     # Deployments of this user without systemd: what their supervisors wrote, which processes live, what they said.
-    asked=
+    urls=
     for path in $(paths "${XDG_STATE_HOME:-$HOME/.local/state}/pdctl/deployments/*/status.json"); do
         look cat "${path%/status.json}/record.json"
-        asked="$asked $(printf '%s\n' "$answer" | sed -n 's/.*"url": *"\(http:\/\/127\.0\.0\.1:[0-9][0-9]*\)".*/\1/p' | sort -u | head -n 8)"
+        urls="$urls $(printf '%s\n' "$answer" | sed -n 's/.*"url": *"\(http:\/\/127\.0\.0\.1:[0-9][0-9]*\)".*/\1/p' | sort -u | head -n 8)"
         look cat "$path"
         pids=$(printf '%s\n' "$answer" | sed -n 's/.*"pid": *\([0-9][0-9]*\).*/\/proc\/\1/p' | sort -u | head -n 64)
         [ -z "$pids" ] || look ls -d $pids
@@ -203,7 +203,7 @@ engines() {
 
 # What these engines count; read again at the end, to see what moved in between.
 metrics() {
-    for url in $asked; do look curl -sS --noproxy '*' --max-time 5 "$url/metrics"; done
+    for url in $urls; do look curl -sS --noproxy '*' --max-time 5 "$url/metrics"; done
 }
 
 network() {
