@@ -182,13 +182,16 @@ python_versions() {
 
 engines() {
     # Deployments of this user without systemd: what their supervisors wrote, which processes live, what they said.
+    urls=
     for path in $(paths "${XDG_STATE_HOME:-$HOME/.local/state}/pdctl/deployments/*/status.json"); do
         look cat "${path%/status.json}/record.json"
+        urls="$urls $(printf '%s\n' "$answer" | sed -n 's/.*"url": *"\(http:\/\/127\.0\.0\.1:[0-9][0-9]*\)".*/\1/p' | sort -u | head -n 8)"
         look cat "$path"
         pids=$(printf '%s\n' "$answer" | sed -n 's/.*"pid": *\([0-9][0-9]*\).*/\/proc\/\1/p' | sort -u | head -n 64)
         [ -z "$pids" ] || look ls -d $pids
         look_line "tail -q -n 300 ${path%/status.json}/logs/*.log"
     done
+    metrics
     # Never a secret that stands in a command line.
     if has systemctl; then
         look_line "systemctl show -p Id -p ExecStart -- 'vllm*' 'sglang*' 'pdctl-*' | sed -E 's/(--([a-z-]*-)?(key|token|secret|password|credentials?)[= ])[^ ;]+/\\1(kept-back)/g'"
@@ -196,6 +199,11 @@ engines() {
     has journalctl || return 0
     # Old systemd takes no pattern for a unit that never ran; it then prints nothing.
     root_line "journalctl -q --no-pager -o cat --since=-24h -u 'pdctl-*' -u 'vllm*' | tail -n 2000"
+}
+
+# What these engines count; read again at the end, to see what moved in between.
+metrics() {
+    for url in $urls; do look curl -sS --noproxy '*' --max-time 5 "$url/metrics"; done
 }
 
 network() {
@@ -333,6 +341,7 @@ main() {
     kernel_log
     engines
     counters_again
+    metrics
     block 'pdctl-collect end' 0 "seconds $(($(date +%s) - started))"
 }
 

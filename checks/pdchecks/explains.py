@@ -130,6 +130,20 @@ EXPLAINS: tuple[Edge, ...] = (
     *_edges("PD-KV-001", "an engine whose pair was refused is never ready", "PD-SVC-003", fabric=True),
     *_edges("PD-KV-002", "an engine that refuses the KV is never ready", "PD-SVC-003", fabric=True),
     *_edges("PD-SVC-002", "the engine is not there to answer", "PD-SVC-003"),
+    *(
+        Edge(cause, "PD-KV-005", why, fabric=True)
+        for cause, why in (
+            ("PD-LINK-001", "KV cannot cross a port that is not active"),
+            ("PD-LINK-005", "a transfer in flight breaks off whenever the link goes"),
+            ("PD-MTU-004", "frames that do not fit are lost on the way"),
+            ("PD-RDMA-002", "a transfer whose work request failed is a failed transfer"),
+            ("PD-KV-003", "what stops the test's frames stops the engine's"),
+            ("PD-SVC-002", "the other side was not there"),
+            ("PD-SVC-003", "the other side was not there"),
+        )
+    ),
+    *_edges("PD-KV-004", "blocks that are held for nobody leave less room", "PD-SVC-004"),
+    *_edges("PD-GPU-010", "a GPU that is slowed down computes fewer prompts", "PD-SVC-004"),
     *_edges("PD-YUM-002", "without the wrapper yum runs in whatever locale the session has", "PD-YUM-001"),
     *_edges("PD-LOCALE-001", "the wrapper has no UTF-8 locale to choose", "PD-YUM-002"),
     *_edges("PD-ANSIBLE-001", "the bindings are those of a Python that Ansible no longer takes", "PD-ANSIBLE-002"),

@@ -149,6 +149,18 @@ class Engine(_Section):
     peers: list[types.Subnet]
 
 
+class Serving(_Section):
+    failed_warn: types.SomeShare
+    failed_fail: types.SomeShare
+    at_least: types.SomeCount
+    lease_grace_s: types.DaySeconds
+    idle_kv: types.Share
+    kv_full: types.SomeShare
+    queue_ratio: types.Number
+    queue_s: types.Number
+    preempted: types.Share
+
+
 class Counters(_Section):
     retransmission_ratio: types.Number
     pause_warn: types.Share
@@ -191,6 +203,7 @@ class Values(_Section):
     services: dict[str, dict[str, UnitsOfFamily]]
     gpu: GpuPolicy
     engine: Engine
+    serving: Serving
     counters: Counters
     link: Link
     pcie: Pcie

@@ -159,6 +159,19 @@ def test_counters_are_read_twice_and_the_second_reading_says_how_long_after(shel
     assert reading.seconds == float(slept[1])
 
 
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
+def test_only_this_hosts_own_engines_are_asked_for_their_metrics(shell: list[str], tmp_path: Path) -> None:
+    record = tmp_path / "pdctl" / "deployments" / "demo" / "record.json"
+    record.parent.mkdir(parents=True)
+    urls = ("http://127.0.0.1:8101", "http://10.0.0.9:8102", "http://127.0.0.1:1/x", "http://127.0.0.1:2;reboot")
+    record.write_text("\n".join(f'  "url": "{url}"' for url in urls), encoding="utf-8")
+    record.with_name("status.json").write_text("{}", encoding="utf-8")
+    _tool(tmp_path / "bin", "curl", '#!/bin/sh\necho "# TYPE pdserve_requests_running gauge"\n')
+    blocks = _run(script(POLICY, 0), shell, PATH=_first(tmp_path / "bin"), XDG_STATE_HOME=str(tmp_path))
+    asked = [block.command for block in _of(blocks, "curl")]
+    assert asked == ["curl -sS --noproxy * --max-time 5 http://127.0.0.1:8101/metrics"] * 2
+
+
 def test_without_an_interval_counters_are_read_once(tmp_path: Path) -> None:
     _tool(tmp_path / "bin", "ethtool", "#!/bin/sh\necho NIC statistics:\n")
     body = script(POLICY, 0).rstrip().removesuffix("\nmain")

@@ -51,6 +51,8 @@ def _with(text: str) -> Policy:
         ("engine: {peers: [router]}", "`engine.peers.0` must be an address or a subnet"),
         ("counters: {pause_warn: 1.5}", "`counters.pause_warn` must be at most 1"),
         ("counters: {retransmission_ratio: .nan}", "`counters.retransmission_ratio` must be a finite number"),
+        ("serving: {kv_full: 1.2}", "`serving.kv_full` must be at most 1"),
+        ("serving: {at_least: 0}", "`serving.at_least` must be at least 1"),
         ("perf: {bandwidth_share: 0}", "`perf.bandwidth_share` must be more than 0"),
         ("pcie: {corrected_storm: 0}", "`pcie.corrected_storm` must be at least 1"),
         ("time: {servers: ['-x']}", "`time.servers.0` must be a name or an address"),
