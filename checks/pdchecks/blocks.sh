@@ -12,15 +12,16 @@ PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/sbin:/usr/bin:/bin:/opt/mel
 newline='
 '
 
-# Runs "$@" as the leader of a session of its own, so that one kill takes all that it started. Its output and, on a line
-# of its own, its exit status are printed at the end. $1: seconds, $2: bytes, of which one more tells that there were more.
+# Runs "$@" and prints its output and, on a line of its own, its exit status. $1: bytes, of which one more tells that there
+# were more. Whatever it started ends with it, or when its time is up: by the timeout(1) of coreutils, which kills the whole
+# of its process group, ...
 worker='
-seconds=$1 most=$2
-shift 2
-{ sleep "$seconds"; kill -s KILL -- -$$ || kill -s KILL $$; } </dev/null >/dev/null 2>&1 &
+most=$1
+shift
 cap() {
     head -c "$((most + 1))"
-    cat >/dev/null
+    # Most outputs are at their end here, and cost no process.
+    ! read -r more || cat >/dev/null
 }
 {
     status=$( { { "$@" 2>&1 3>&- 4>&-; echo $? >&3; } | cap >&4 3>&-; } 3>&1 )
@@ -28,7 +29,12 @@ cap() {
 printf "\n%s" "$status"
 exec </dev/null >/dev/null 2>&1
 trap "" TERM
-kill -s TERM -- -$$ || kill -s TERM $!
+'
+# ... or, where there is none, by a watch in a session of its own. $1: seconds.
+watch='
+seconds=$1
+shift
+{ sleep "$seconds"; kill -s KILL -- -$$ || kill -s KILL $$; } </dev/null >/dev/null 2>&1 &
 '
 
 # block COMMAND STATUS OUTPUT
@@ -43,8 +49,21 @@ block() {
     printf '=== end\n'
 }
 
+# Sets `up_s`: seconds since the machine was started, or since 1970 where the kernel does not say.
+count_seconds() {
+    if read -r up_s _ </proc/uptime; then up_s=${up_s%.*}; else up_s=$(date +%s); fi
+} 2>/dev/null
+
 has() {
     command -v "$1" >/dev/null 2>&1
+}
+
+watched() {
+    if [ -n "$grouped" ]; then
+        exec timeout -s KILL "$limit" sh -c "$worker kill -s TERM 0" pdctl "$most" "$@"
+    else
+        exec $session sh -c "$watch$worker kill -s TERM -- -\$\$ || kill -s TERM \$!" pdctl "$limit" "$most" "$@"
+    fi
 }
 
 # run SECONDS TOOL ARGUMENT...: its output in `answer` and its exit status in `status`, which is empty where it gave no
@@ -54,9 +73,9 @@ run() {
     shift
     # The redirection silences the shell, which reports every process that was killed.
     if [ -n "$given" ]; then
-        { answer=$(printf '%s\n' "$given" | $session sh -c "$worker" pdctl "$limit" "$most" "$@"); } 2>/dev/null
+        { answer=$(printf '%s\n' "$given" | watched "$@"); } 2>/dev/null
     else
-        { answer=$($session sh -c "$worker" pdctl "$limit" "$most" "$@" </dev/null); } 2>/dev/null
+        { answer=$(watched "$@" </dev/null); } 2>/dev/null
     fi
     status=${answer##*"$newline"}
     case $status in
@@ -85,7 +104,8 @@ look_as() {
         return
         ;;
     esac
-    left=$((started + total_s - $(date +%s)))
+    count_seconds
+    left=$((ends - up_s))
     if [ "$left" -le 0 ]; then
         block "$label" 124 "pdctl: not run, the collection's $total_s s were used up"
         return
@@ -121,9 +141,13 @@ prepare() {
         return 1
     fi
     started=$(date +%s)
+    count_seconds
+    ends=$((up_s + total_s))
     # A child of sudo is root's: only root's own timeout can end it.
     bounded=
     has timeout && bounded="timeout -s KILL $command_s"
+    grouped=
+    case $(timeout --version 2>/dev/null) in *coreutils*) grouped=yes ;; esac
     if has setsid; then
         session=setsid
     else

@@ -107,7 +107,8 @@ counters_again() {
     [ -n "$taken" ] && [ "$interval_s" -gt 0 ] || return 0
     clock
     pause=$(((interval_s * 100 - now + ${taken%% *} + 99) / 100))
-    left=$((started + total_s - $(date +%s)))
+    count_seconds
+    left=$((ends - up_s))
     [ "$pause" -le "$left" ] || pause=$left
     [ "$pause" -le 0 ] || sleep "$pause"
     read_counters 2
