@@ -21,7 +21,10 @@ from xml.etree import ElementTree
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 ROOMS = ["cli", "engine", "checks"]
-TORCH_FREE = ["tests/unit/house", "tests/unit/wire", "tests/unit/checks", "tests/unit/cli", "tests/unit/provision"]
+TORCH_FREE = ["tests/unit/house", "tests/unit/wire", "tests/unit/checks", "tests/unit/cli"]
+# Minutes, most of them Ansible's own: on the newest Python only.
+SLOW_AND_TORCH_FREE = ["tests/unit/provision"]
+PYTHONS = ("3.11", "3.12", "3.13")
 
 
 @dataclass
@@ -110,7 +113,7 @@ def pythons(run: Run) -> Outcome:
     """The rooms that need no torch, on every other supported Python that this machine has."""
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
     ok, seen = True, []
-    for version in ("3.11", "3.12", "3.13"):
+    for version in PYTHONS:
         found = _interpreter(version)
         if version == here or found is None:
             continue
@@ -129,7 +132,8 @@ def pythons(run: Run) -> Outcome:
         )
         if not run.command(python, "-m", "pip", "install", "-q", "-c", "constraints.txt", "-e", ".", *packages):
             return Outcome(False, f"{version}: install failed")
-        present = [path for path in TORCH_FREE if (ROOT / path).exists()]
+        rooms = TORCH_FREE + (SLOW_AND_TORCH_FREE if version == PYTHONS[-1] else [])
+        present = [path for path in rooms if (ROOT / path).exists()]
         selected = ("-m", "not engine and not lab and not gpu")
         outcome = run.pytest(f"python{version}", *present, *selected, python=python)
         ok &= outcome.ok

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 
 
-def test_the_collection_s_check_changes_as_many_tasks_as_pdctl_s(lab: Lab, tmp_path: Path) -> None:
+def test_the_collection_s_check_changes_as_many_tasks_as_pdctl_s(soak: None, lab: Lab, tmp_path: Path) -> None:
     lab.up(["n1"])
     (tmp_path / "site").mkdir()
     site = Site(lab, tmp_path / "site", {"prefill": ["n1"]})
