@@ -13,7 +13,7 @@ newline='
 '
 
 # Runs "$@" and prints its output and, on a line of its own, its exit status. $1: bytes, of which one more tells that there
-# were more. Whatever it started ends with it, or when its time is up: by the timeout(1) of coreutils, which kills the whole
+# were more. Whatever it started ends with it, or when its time is up: by the timeout(1) of GNU coreutils, which kills the whole
 # of its process group, ...
 worker='
 most=$1
@@ -49,15 +49,16 @@ block() {
     printf '=== end\n'
 }
 
-# Sets `up_s`: seconds since the machine was started, or since 1970 where the kernel does not say.
-count_seconds() {
-    if read -r up_s _ </proc/uptime; then up_s=${up_s%.*}; else up_s=$(date +%s); fi
+# Sets `now`: hundredths of a second since the machine was started; whole seconds where the kernel does not say.
+clock() {
+    if read -r now _ </proc/uptime; then now=${now%.*}${now#*.}; else now=$(date +%s)00; fi
 } 2>/dev/null
 
 has() {
     command -v "$1" >/dev/null 2>&1
 }
 
+# watched TOOL ARGUMENT...: takes the place of this process, for `limit` seconds at most.
 watched() {
     if [ -n "$grouped" ]; then
         exec timeout -s KILL "$limit" sh -c "$worker kill -s TERM 0" pdctl "$most" "$@"
@@ -104,8 +105,8 @@ look_as() {
         return
         ;;
     esac
-    count_seconds
-    left=$((ends - up_s))
+    clock
+    left=$(((ends - now) / 100))
     if [ "$left" -le 0 ]; then
         block "$label" 124 "pdctl: not run, the collection's $total_s s were used up"
         return
@@ -141,13 +142,14 @@ prepare() {
         return 1
     fi
     started=$(date +%s)
-    count_seconds
-    ends=$((up_s + total_s))
+    clock
+    ends=$((now + total_s * 100))
     # A child of sudo is root's: only root's own timeout can end it.
     bounded=
     has timeout && bounded="timeout -s KILL $command_s"
     grouped=
-    case $(timeout --version 2>/dev/null) in *coreutils*) grouped=yes ;; esac
+    # Others of that name kill the process that they started, and not what that started.
+    case $(timeout --version 2>/dev/null) in *'GNU coreutils'*) grouped=yes ;; esac
     if has setsid; then
         session=setsid
     else

@@ -6,11 +6,6 @@
 #   sudo_password           what sudo may be answered, where somebody gave it: a variable of this shell, which only its
 #                           own printf writes, into sudo's standard input
 
-# Hundredths of a second since the machine was started; whole seconds where the kernel does not say.
-clock() {
-    if read -r now _ </proc/uptime; then now=${now%.*}${now#*.}; else now=$(date +%s)00; fi
-} 2>/dev/null
-
 # root_line COMMAND: as root, or not at all.
 root_line() {
     case $privilege in
@@ -107,8 +102,7 @@ counters_again() {
     [ -n "$taken" ] && [ "$interval_s" -gt 0 ] || return 0
     clock
     pause=$(((interval_s * 100 - now + ${taken%% *} + 99) / 100))
-    count_seconds
-    left=$((ends - up_s))
+    left=$(((ends - now) / 100))
     [ "$pause" -le "$left" ] || pause=$left
     [ "$pause" -le 0 ] || sleep "$pause"
     read_counters 2

@@ -1,9 +1,9 @@
 """/metrics of serving engines in Prometheus' text format: ours, vLLM's and SGLang's, under common names.
 
 running, waiting, deferred: requests now. kv_usage: share of KV blocks in use. blocks, blocks_free: of the paged cache.
-fetched: tokens of
-KV that came from another engine. preemptions, requests, recomputed, prompts, transfers, transfers_failed, checksum_failures, kv_expired: counts since the
-process began. queue_s, compute_s: seconds that prompts waited and were computed, together.
+fetched: tokens of KV that came from another engine. preemptions, requests, recomputed, prompts, transfers, transfers_failed,
+checksum_failures, kv_expired: counts since the process began. queue_s, compute_s: seconds that prompts waited and were
+computed, together.
 """
 
 import re

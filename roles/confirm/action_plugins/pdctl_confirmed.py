@@ -148,6 +148,8 @@ class ActionModule(ActionBase):  # type: ignore[misc]
 
     def _reverted(self, before: Mapping[str, Any], why: str, status: Mapping[str, Any]) -> str:
         """Says how the node is now. Fails the task where it is not as it was."""
+        # A connection that began under a larger MTU carries nothing long to a node whose MTU is smaller again.
+        self._new_connection()
         after = self._look()
         wrong = sorted(key for key, value in before["state"].items() if after["state"].get(key) != value)
         if status["state"] != "undone" or wrong:
