@@ -175,7 +175,9 @@ def test_a_run_says_the_same_and_changes_nothing(story: Story) -> None:
     for host in story.ran.document["hosts"]:
         why = host["unreachable"] or host["failure"]["message"]
         assert why.startswith(SAID[host["name"]]), host["name"]
+        assert host["status"] == ("unreachable" if host["name"] in NOT_REACHED else "unfit")
         assert (host["changes"], host["problems"]) == ([], [])
+    assert story.ran.code == 3
 
 
 def test_no_node_was_touched(story: Story) -> None:

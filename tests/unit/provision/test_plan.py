@@ -54,7 +54,7 @@ def test_a_plan_holds_changes_and_the_gravest_impact_and_no_secret() -> None:
     document = json.loads(json.dumps(_document()))
     jsonschema.validate(document, json.loads(SCHEMA.read_text(encoding="utf-8")))
     assert {name: host["impact"] for name, host in document["hosts"].items()} == {"n1": "restart-engine", "n2": "none"}
-    assert document["left_out"] == {"n3": "unreachable", "n4": "failed"}
+    assert document["left_out"] == {"n3": "unreachable", "n4": "unfit"}
     assert [change["impact"] for change in document["hosts"]["n1"]["changes"]] == ["none", "restart-engine"]
     assert "hunter2" not in json.dumps(document)
     assert Path(document["options"]["inventory"]).is_absolute()

@@ -76,12 +76,13 @@ def test_the_hosts_that_are_done_are_not_done_again() -> None:
     "host",
     [
         HostResult("n", "a", unreachable="No route", finished=True),
+        HostResult("n", "a", failure=Failure("r", "t", "m"), finished=True, touched=True),
         HostResult("n", "a", failure=Failure("r", "t", "m"), finished=True),
         HostResult("n", "a", held_by="another run", finished=True),
         HostResult("n", "a", tasks=3),
         HostResult("n", "a"),
     ],
-    ids=["unreachable", "failed", "held by another", "incomplete", "not begun"],
+    ids=["unreachable", "failed", "unfit", "held by another", "incomplete", "not begun"],
 )
 def test_a_host_that_did_not_come_through_is_done_again(host: HostResult) -> None:
     record = _ended(host, HostResult("ok", "a", finished=True))
