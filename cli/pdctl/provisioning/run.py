@@ -141,7 +141,7 @@ class _Course:
                 asked, self.record.folder, only, results, self._event, passwords_in_inventory=passwords
             )
             hosts = [(host, self.fold.hosts[host.name]) for host in self.inventory if host.name in group]
-            free_locks(self.record.id, hosts, self.options.connect_timeout_s, self.warn)
+            free_locks(self.record.id, hosts, self.options, self.warn)
             if not ended.interrupted:
                 self._prove(group)
             failed = bad(self.fold.hosts[name] for name in group)
@@ -193,7 +193,8 @@ class _Course:
         from pdctl.provisioning.verify import verify
 
         began = time.monotonic()
-        verify(self.inventory, hosts, owners, float(self.options.connect_timeout_s))
+        connect_s = float(self.options.connect_timeout_s)
+        verify(self.inventory, hosts, owners, connect_s, self.options.become_password)
         wrong = [host for host in self.inventory if host.name in hosts and _only_here_known(hosts[host.name])]
         forget(wrong, self.options, self.warn)
         self.verify_s += time.monotonic() - began
