@@ -97,6 +97,8 @@ def provision(
     try:
         if resumed is None:
             record.keep_inventory(options.inventory)
+            if options.plan is not None:
+                record.keep_plan(options.plan)
         course = _Course(options, inventory, record, fold, watch, warn)
         if resumed:
             course.prove_anew(name for name in addresses if name not in resumed.left)

@@ -100,6 +100,13 @@ def test_a_change_beyond_the_plan_is_a_problem_and_one_that_was_not_needed_a_not
     assert (hosts["n2"].problems, hosts["n2"].notices) == ([], [])
 
 
+def test_what_an_earlier_try_was_told_is_not_told_twice(plan: Plan) -> None:
+    host = HostResult("n1", "10.0.0.1", 9, [Change("rdma", "load")], finished=True)
+    for _try in range(2):
+        mark_deviations(plan, {"n1": host, "n2": HostResult("n2", "10.0.0.2", 9, finished=True)})
+    assert (len(host.problems), len(host.notices)) == (1, 2)
+
+
 @pytest.mark.parametrize(
     "content",
     [
