@@ -41,7 +41,7 @@ def fitness(inventory: Inventory, options: Options) -> tuple[list[Fitness], bool
     Raises PdError where Ansible ended before it reached any host.
     """
     options = dataclasses.replace(options, playbook=content_root() / PLAYBOOK, check=True)
-    fold = Fold((host.name, host.address) for host in inventory)
+    fold = Fold(((host.name, host.address) for host in inventory), timeout_s=options.connect_timeout_s)
 
     def on_event(event: Mapping[str, Any]) -> None:
         fold.step(event)

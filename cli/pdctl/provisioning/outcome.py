@@ -127,8 +127,17 @@ class Step:
 class Fold:
     """The state of all hosts while events come in; `step` says what is worth showing."""
 
-    def __init__(self, hosts: Iterable[tuple[str, str]], impacts: Mapping[str, str] | None = None) -> None:
-        """hosts: (name, address) of everything that the inventory and the limit select. impacts: by role."""
+    def __init__(
+        self,
+        hosts: Iterable[tuple[str, str]],
+        impacts: Mapping[str, str] | None = None,
+        timeout_s: int | None = None,
+    ) -> None:
+        """hosts: (name, address) of everything that the inventory and the limit select. impacts: by role.
+
+        timeout_s: of each SSH connection attempt.
+        """
+        self._timeout_s = timeout_s
         self._impacts = impacts or {}
         self.hosts = {name: HostResult(name, address) for name, address in hosts}
         self.current: dict[str, str] = {}
@@ -163,7 +172,7 @@ class Fold:
             case "runner_on_failed":
                 return self._failed(host, data)
             case "runner_on_unreachable":
-                host.unreachable = in_plain_words(_message(data))
+                host.unreachable = in_plain_words(_message(data), self._timeout_s)
                 if (data.get("res") or {}).get("changed"):
                     # A change after which the node did not answer again.
                     host.changes.append(Change(str(data.get("role", "")), _task(data)))

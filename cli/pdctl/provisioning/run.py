@@ -87,7 +87,7 @@ def provision(
     addresses = {host.name: host.address for host in inventory}
     if resumed or options.drift:
         refuse_unless_plain(addresses)
-    fold = Fold(addresses.items(), impact_by_role())
+    fold = Fold(addresses.items(), impact_by_role(), options.connect_timeout_s)
     groups = [tuple(addresses)] if options.check else batches(list(addresses), options.canary, options.serial)
     if resumed:
         record = RunRecord.again(resumed.run.folder, resumed.run.about, resumed.left)
