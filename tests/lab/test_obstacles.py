@@ -34,7 +34,7 @@ systemd-run -q --unit mirror python3 -m http.server -b 127.0.0.1 -d /srv/mirror 
 timeout 60 sh -c 'until apt-get update -q && apt-cache show lab-probe; do sleep 0.2; done' >/dev/null 2>&1
 """
 _WANTED = {"services": {"rdma": {"Debian": {"packages": ["rdma-core", "lab-probe"]}}}}
-_LEFT = r"find /etc /var/lib/pdctl -name '.ansible_tmp*' -o -name '.pdctl-*' -o -name '*.partial'"
+_LEFT = r"find /etc /var/lib/pdctl -name '.ansible_tmp*' -o -name '.pdctl-*' -o -name '*.partial' 2>/dev/null; true"
 
 
 @dataclass(frozen=True)
