@@ -4,7 +4,7 @@ import importlib
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -48,9 +48,9 @@ class Node:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text("1\t2\n", encoding="utf-8")
 
-    def begin(self, run: str = RUN, **more: Any) -> dict[str, Any]:
+    def begin(self, run: str = RUN, fabric: Sequence[Mapping[str, Any]] = (), **more: Any) -> dict[str, Any]:
         files = [{"path": str(path)} for path in (self.file, self.made, self.made / "inner", self.link, self.new)]
-        managed = [{"impact": "restart-engine", "files": files}, {"sysctls": ["net.*"]}]
+        managed = [{"impact": "restart-engine", "files": files}, {"sysctls": ["net.*"]}, {"fabric": list(fabric)}]
         return self._call("pdctl_backup", run=run, phase="begin", managed=managed, **more)
 
     def end(self, run: str = RUN, **more: Any) -> dict[str, Any]:
@@ -364,6 +364,22 @@ def test_a_node_that_converged_says_what_it_stands_on_until_something_moves(node
         before = _drift()["now"]
         moves()
         assert _drift()["now"] != before
+
+
+def test_an_interface_that_somebody_set_otherwise_has_drifted(
+    node: Node, state: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rails = importlib.import_module("ansible.module_utils.pdctl_rails")
+    monkeypatch.setattr(rails, "SYS_NET", node.folder / "net")
+    mtu = node.folder / "net" / "rail0" / "mtu"
+    mtu.parent.mkdir(parents=True)
+    mtu.write_text("9000\n", encoding="utf-8")
+    node.begin(fabric=[{"area": "mtu", "rails": ["rail0"]}])
+    node.end(basis=BASIS)
+    word = _drift()
+    assert word["now"] == word["digest"]
+    mtu.write_text("1500\n", encoding="utf-8")
+    assert _drift()["now"] != word["digest"]
 
 
 def test_a_node_that_refused_something_or_is_being_changed_has_not_converged(node: Node, state: ModuleType) -> None:
