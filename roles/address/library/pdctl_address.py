@@ -62,8 +62,8 @@ class Plan:
         self.sources = pdctl_routes.rules(settings.run)
         for name in self.asked:
             try:
-                self._plan(name, record.plain(self.asked[name]))
-            except record.Refused as why:
+                self._plan(name, addresses.plain(self.asked[name]))
+            except addresses.Refused as why:
                 self._refuse(name, f"{why}: nothing was set")
 
     def _refuse(self, name, message):
@@ -78,7 +78,7 @@ class Plan:
     def _plan(self, name, asked):
         held = addresses.held(name, settings.run)
         if held is None or self.routes is None:
-            raise record.Refused("`ip` does not say what it holds")
+            raise addresses.Refused("`ip` does not say what it holds")
         mine = pdctl_routes.through(name, self.routes)
         self._look_for_hindrances(name, asked, held, mine)
         owner = pdctl_owner.owner(name)
@@ -96,17 +96,19 @@ class Plan:
 
     def _look_for_hindrances(self, name, asked, held, mine):
         if (pdctl_rails.SYS_NET / name / "master").exists():
-            raise record.Refused(f"it is a port of {(pdctl_rails.SYS_NET / name / 'master').resolve().name}")
+            raise addresses.Refused(f"it is a port of {(pdctl_rails.SYS_NET / name / 'master').resolve().name}")
         if held.lent:
-            raise record.Refused(f"{', '.join(held.lent)} was lent to it (DHCP), and whoever asked for it asks again")
+            raise addresses.Refused(
+                f"{', '.join(held.lent)} was lent to it (DHCP), and whoever asked for it asks again"
+            )
         elsewhere = self._elsewhere(name, asked)
         if elsewhere:
-            raise record.Refused(f"another interface of the node has {', '.join(elsewhere)}")
+            raise addresses.Refused(f"another interface of the node has {', '.join(elsewhere)}")
         if len(mine) > MOST_ROUTES:
-            raise record.Refused(f"{len(mine)} routes leave by it, too many to be put back one by one")
+            raise addresses.Refused(f"{len(mine)} routes leave by it, too many to be put back one by one")
         hindrances = pdctl_routes.standing_on(name, held.lasting, asked, self.routes, self.sources)
         if hindrances:
-            raise record.Refused(f"{'; '.join(hindrances)}. Change that first, or give both addresses meanwhile")
+            raise addresses.Refused(f"{'; '.join(hindrances)}. Change that first, or give both addresses meanwhile")
 
     def _elsewhere(self, name, asked):
         """Addresses of other interfaces, but for those that give them away in this run."""
@@ -127,11 +129,11 @@ class Plan:
         code, printed, said = settings.run(argv)
         shown = [*printed.splitlines(), "", "", "", ""][:4]
         if code != 0:
-            raise record.Refused(f"nmcli: {said.strip()}")
+            raise addresses.Refused(f"nmcli: {said.strip()}")
         properties = record.networkmanager(shown, asked)
         if properties:
             self.connections.append((owner["uuid"], owner["file"], properties))
-            self._differ(owner["file"], f"{shown}\n", f"{properties}\n")
+            self.differ(owner["file"], f"{shown}\n", f"{properties}\n")
 
     def _say_later(self, name, owner, new):
         moved = [path for path, text in new.items() if pdctl_boot.text_of(path) != text]
@@ -148,9 +150,9 @@ class Plan:
         self.undo[:0] = change.undo(name, lasting, target, pdctl_routes.made_again(mine, lasting))
         sides = {"live": addresses.text(lasting), "wanted": addresses.text(target)}
         self.wanted.append(dict(sides, key=f"address {name}"))
-        self._differ("live", *(f"address {name} = {sides[side]}\n" for side in ("live", "wanted")))
+        self.differ("live", *(f"address {name} = {sides[side]}\n" for side in ("live", "wanted")))
 
-    def _differ(self, header, before, after):
+    def differ(self, header, before, after):
         self.diff.append({"before_header": header, "after_header": header, "before": before, "after": after})
 
     def moved_files(self):
@@ -197,7 +199,7 @@ def main():
     texts = dict(plan.files, **{path: text for path, (text, _mode) in unit.items()})
     for path in [*files, *of_unit]:
         if path in texts:
-            plan._differ(path, pdctl_boot.text_of(path) or "", texts[path])
+            plan.differ(path, pdctl_boot.text_of(path) or "", texts[path])
     records = [*files, *of_unit, *(file for _uuid, file, _properties in plan.connections)]
     recording = module.params["phase"] == "record" and records and not module.check_mode
     if recording:

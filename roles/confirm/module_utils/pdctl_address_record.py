@@ -7,21 +7,13 @@ import ipaddress
 import re
 from pathlib import Path
 
-from ansible.module_utils import pdctl_netplan, pdctl_owner
-from ansible.module_utils.pdctl_netplan import Refused
+from ansible.module_utils import pdctl_ifupdown, pdctl_netplan, pdctl_owner
+from ansible.module_utils.pdctl_addresses import Refused, plain
 
 # systemd.network(5), and the older words for two of them.
 _DHCP_V4 = ("yes", "true", "on", "1", "ipv4", "v4", "both")
 _FOLDERS = ("/etc/systemd/network", "/run/systemd/network", "/usr/lib/systemd/network", "/lib/systemd/network")
-# interfaces(5): options that make up an address.
-_OF_ADDRESS = ("address", "netmask", "broadcast", "network")
-_GIVES_ADDRESSES = re.compile(r"\b(ip\s+(-\S+\s+)*a(d|dd|ddr|ddress)?\s|ifconfig\s|dhclient\b)")
 _IFCFG = Path("/etc/sysconfig/network-scripts")
-
-
-def plain(addresses):
-    """In one spelling."""
-    return [str(ipaddress.ip_interface(each)) for each in addresses]
 
 
 def files(name, asked, owner, text_of):
@@ -38,8 +30,8 @@ def files(name, asked, owner, text_of):
         texts = {path: text for path, text in texts.items() if text is not None}
         return pdctl_netplan.changed(texts, owner["section"], owner["id"], plain(asked))
     if owner["by"] == "ifupdown":
-        _one_file(name, owner["file"], text_of)
-        return {owner["file"]: ifupdown(text_of(owner["file"]) or "", name, asked)}
+        texts = {path: text_of(path) or "" for path in map(str, pdctl_owner.interfaces_files())}
+        return {owner["file"]: pdctl_ifupdown.changed(texts, owner["file"], name, asked)}
     if owner["by"] == "nobody" and (_IFCFG / f"ifcfg-{name}").exists():
         raise Refused(f"{_IFCFG}/ifcfg-{name} configures it, and not by NetworkManager")
     return {}
@@ -62,13 +54,8 @@ def may_change(name):
 
 def _of_networkd(unit):
     name = Path(unit).name
-    found = [path for folder in _FOLDERS for path in sorted(Path(folder).glob(f"{name}.d/*.conf"))]
-    # /lib may be a link to /usr/lib.
-    return list(dict.fromkeys([unit, *(str(path) for path in found if not folder_is_link(path))]))
-
-
-def folder_is_link(path):
-    return str(path).startswith("/lib/") and Path("/lib").is_symlink()
+    found = {path.resolve() for folder in _FOLDERS for path in Path(folder).glob(f"{name}.d/*.conf")}
+    return [unit, *sorted(map(str, found - {Path(unit)}))]
 
 
 def _networkd(asked, unit, text_of):
@@ -153,88 +140,6 @@ def _spelled(line):
         return str(ipaddress.ip_interface(value))
     except ValueError:
         return value
-
-
-def _one_file(name, path, text_of):
-    for other in map(str, pdctl_owner.interfaces_files()):
-        if other != path and pdctl_owner.stanza((text_of(other) or "").splitlines(), name):
-            raise Refused(f"{path} and {other} both have a stanza of it")
-
-
-def ifupdown(text, name, asked):
-    """The file with these addresses and no others; anything else of it stays. Raises Refused."""
-    lines = text.splitlines()
-    for family, version in (("inet", 4), ("inet6", 6)):
-        wanted = [each for each in plain(asked) if ipaddress.ip_interface(each).version == version]
-        stanzas = [each for each in _stanzas(lines, name) if each[2] == family]
-        _refuse(stanzas, wanted, family)
-        if [_address(lines[begin:end]) for begin, end, _family, _method in stanzas if _method == "static"] == wanted:
-            continue
-        new = [[f"iface {name} {family} static", f"    address {each}"] for each in wanted]
-        if stanzas:
-            begin, end = stanzas[0][:2]
-            _only_address(lines, stanzas[1:])
-            for other in reversed(stanzas[1:]):
-                del lines[other[0] : other[0] + _length(lines[other[0] : other[1]])]
-            first = [line for line in lines[begin:end] if line.split()[:1] not in [[key] for key in _OF_ADDRESS]]
-            new[0] = [first[0], f"    address {wanted[0]}", *first[1 : _length(first)]]
-            lines[begin:end] = [*(line for each in new for line in each), *first[_length(first) :]]
-        elif wanted:
-            begin, end = _stanzas(lines, name)[-1][:2]
-            at = begin + _length(lines[begin:end])
-            lines[at:at] = [line for each in new for line in ["", *each]]
-    return "\n".join(lines) + "\n"
-
-
-def _stanzas(lines, name):
-    """[(first line, line behind the last, family, method)] of an interface."""
-    found, at = [], 0
-    while True:
-        here = pdctl_owner.stanza(lines[at:], name)
-        if here is None:
-            return found
-        begin, end = here[0] + at, here[1] + at
-        words = lines[begin].split()
-        if "inherits" in words:
-            raise Refused("its stanza inherits from another")
-        found.append((begin, end, *([*words, "", ""][2:4])))
-        at = end
-
-
-def _refuse(stanzas, wanted, family):
-    for _begin, _end, _family, method in stanzas:
-        if method != "static" and (wanted or (method, family) == ("dhcp", "inet")):
-            raise Refused(f"its method is {family} {method}, not static")
-    if not wanted and any(method == "static" for _begin, _end, _family, method in stanzas):
-        raise Refused(f"a stanza {family} static cannot be without an address: take it out")
-
-
-def _address(body):
-    options = {words[0]: words[1] for words in (line.split() for line in body[1:]) if len(words) > 1}
-    address, length = options.get("address", ""), options.get("netmask", "")
-    if any(_GIVES_ADDRESSES.search(line) for line in body[1:]):
-        raise Refused("its stanza runs a command that gives addresses")
-    try:
-        return str(ipaddress.ip_interface(address if "/" in address or not length else f"{address}/{length}"))
-    except ValueError:
-        raise Refused(f"its stanza has no address that can be read: `{address}`") from None
-
-
-def _only_address(lines, stanzas):
-    for begin, end, _family, _method in stanzas:
-        more = [
-            line.split()[0] for line in lines[begin + 1 : end] if line.split() and line.split()[0] not in _OF_ADDRESS
-        ]
-        if [word for word in more if not word.startswith("#")]:
-            raise Refused(f"a second stanza of it says more than an address ({more[0]})")
-
-
-def _length(body):
-    """Lines of a stanza up to its last option: what follows belongs to the next."""
-    at = len(body)
-    while at > 1 and (not body[at - 1].strip() or body[at - 1].startswith("#")):
-        at -= 1
-    return at
 
 
 def networkmanager(fields, asked):

@@ -15,6 +15,10 @@ _FLAGS = ("noprefixroute", "nodad", "home", "mngtmpaddr", "autojoin")
 DUPLICATE = "duplicate"
 
 
+class Refused(ValueError):
+    """Addresses that cannot be set, or recorded for the boot, without a guess; the text says why."""
+
+
 class Held:
     """What one interface holds. lasting: lists of words. lent: addresses of IPv4 that expire."""
 
@@ -60,6 +64,11 @@ def text(lasting):
 def words_of(value):
     """What `text` made."""
     return [] if value == NONE else [each.split() for each in value.split("; ")]
+
+
+def plain(asked):
+    """In one spelling. asked: as the policy has them."""
+    return [str(ipaddress.ip_interface(each)) for each in asked]
 
 
 def new(address):

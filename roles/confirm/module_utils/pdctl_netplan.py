@@ -3,14 +3,12 @@
 import re
 from pathlib import Path
 
+from ansible.module_utils.pdctl_addresses import Refused
+
 FOLDERS = ("/etc/netplan", "/run/netplan", "/lib/netplan")
 OWN = "/etc/netplan/91-pdctl-address.yaml"
 _HEAD = "# Written by pdctl from its policy; netplan joins it with the other files by each interface's id.\n"
 _CLOUD = Path("/etc/cloud")
-
-
-class Refused(ValueError):
-    """The addresses cannot be recorded without a guess; the text says why."""
 
 
 def files():

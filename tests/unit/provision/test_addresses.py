@@ -207,9 +207,9 @@ def test_a_file_of_networkd_keeps_everything_but_its_addresses() -> None:
 def test_networkd_is_not_told_where_that_would_be_a_guess(more: dict[str, str], said: str) -> None:
     record = _util("pdctl_address_record")
     (unit,) = more
-    with pytest.raises(record.Refused, match=said):
+    with pytest.raises(_util("pdctl_addresses").Refused, match=said):
         record.files("r0", ["10.0.0.2/24"], {"by": "networkd", "unit": unit, "shared": []}, more.get)
-    with pytest.raises(record.Refused, match="configures r9 as well"):
+    with pytest.raises(_util("pdctl_addresses").Refused, match="configures r9 as well"):
         record.files("r0", ["10.0.0.2/24"], {"by": "networkd", "unit": unit, "shared": ["r9"]}, more.get)
 
 
@@ -229,7 +229,11 @@ iface r1 inet dhcp
 
 
 def test_ifupdown_has_a_stanza_an_address_and_keeps_the_rest() -> None:
-    ifupdown = _util("pdctl_address_record").ifupdown
+    changed = _util("pdctl_ifupdown").changed
+
+    def ifupdown(text: str, name: str, asked: list[str]) -> str:
+        return str(changed({"interfaces": text}, "interfaces", name, asked))
+
     assert ifupdown(INTERFACES, "r0", ["10.0.0.1/24", "10.0.0.2/24"]) == INTERFACES
     one = ifupdown(INTERFACES, "r0", ["10.0.0.3/24"])
     first = "auto r0\niface r0 inet static\n    address 10.0.0.3/24\n    gateway 10.0.0.254\n"
@@ -264,9 +268,8 @@ def test_ifupdown_has_a_stanza_an_address_and_keeps_the_rest() -> None:
     ],
 )
 def test_ifupdown_is_not_told_where_that_would_be_a_guess(text: str, asked: list[str], said: str) -> None:
-    record = _util("pdctl_address_record")
-    with pytest.raises(record.Refused, match=said):
-        record.ifupdown(text, "r0", asked)
+    with pytest.raises(_util("pdctl_addresses").Refused, match=said):
+        _util("pdctl_ifupdown").changed({"interfaces": text}, "interfaces", "r0", asked)
 
 
 SITE = "/etc/netplan/01-site.yaml"
@@ -324,7 +327,7 @@ def test_netplan_is_not_told_where_that_would_be_a_guess(
 ) -> None:
     netplan = _util("pdctl_netplan")
     monkeypatch.setattr(netplan, "_CLOUD", tmp_path)
-    with pytest.raises(netplan.Refused, match=said):
+    with pytest.raises(_util("pdctl_addresses").Refused, match=said):
         netplan.changed(texts, "ethernets", name, ["10.0.0.9/24"])
 
 
@@ -344,5 +347,5 @@ def test_networkmanager_is_told_what_differs_and_keeps_its_method_of_ipv6() -> N
         *("ipv6.addresses", "fd00::1/64", "ipv6.method", "manual"),
     ]
     assert told(shown, ["fd00::1/64"])[:4] == ["ipv4.method", "disabled", "ipv4.addresses", ""]
-    with pytest.raises(record.Refused, match="method auto for IPv4"):
+    with pytest.raises(_util("pdctl_addresses").Refused, match="method auto for IPv4"):
         told(["auto", "", "auto", ""], ["10.0.0.1/24"])
