@@ -1,6 +1,7 @@
 """A run whose controller is killed, or that loses its nodes, goes on where it was; its rollback leads back to before it all.
 
-PDCTL_KILLS: at how many random points the controller is killed. The points are shares of the events that a whole run has.
+PDCTL_KILLS: at how many random points the controller is killed; PDCTL_DROPS: at how many while two nodes are lost, too. The
+points are shares of the events that a whole run has.
 """
 
 import json
@@ -20,12 +21,15 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(14400)]
 NODES = ("n1", "n2", "n3", "n4")
 SYSCTLS = ("net.ipv4.tcp_rmem", "net.core.somaxconn")
 KILLS = int(os.environ.get("PDCTL_KILLS", "1"))
+DROPS = int(os.environ.get("PDCTL_DROPS", "3"))
 # All that leave files or live values in a node of the lab.
 ROLES = ("--tags", "locale,safe_yum,sysctl,limits")
 # Of a run of these on four nodes, from the first task on; a few more are written when it ends.
 EVENTS = 330
 _RANDOM = random.Random(5)
 POINTS = [round(_RANDOM.uniform(0.0, 1.0), 3) for _ in range(KILLS)]
+# When two nodes are lost, and how many events later the controller is: a node whose link is down is given up after half a minute.
+LOSSES = [(round(_RANDOM.uniform(0.1, 0.9), 3), _RANDOM.choice((0, 1, 20))) for _ in range(DROPS)]
 
 
 # What a writer leaves beside its target when it does not come to the rename, and what holds a node.
@@ -112,6 +116,27 @@ def test_a_run_whose_controller_is_killed_goes_on_and_leads_back_to_before_its_f
     _whole_and_free(site)
     if len(POINTS) > 1:
         _converged(site)
+    _rolled_back(site, run, bare)
+
+
+@pytest.mark.parametrize(("point", "later"), LOSSES)
+def test_a_run_whose_controller_is_killed_while_nodes_are_lost_goes_on_all_the_same(
+    soak: None, site: Site, bare: Mapping[str, str], point: float, later: int
+) -> None:
+    before = site.newest_run()
+    process = site.start(site.ini(), *ROLES, "-o", "json")
+    run = _until(site, process, before, int(point * EVENTS))
+    end_ssh_sessions(site.lab.nodes["n2"])
+    with link_down(site.lab.nodes["n3"]):
+        _until(site, process, before, _events(site, run) + later)
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate(timeout=60)
+
+    resumed = _resumed(site, run)
+    assert {host["status"] for host in resumed.document["hosts"]} <= {"ok", "changed"}
+    _whole_and_free(site)
+    _converged(site)
     _rolled_back(site, run, bare)
 
 

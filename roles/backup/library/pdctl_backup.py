@@ -35,6 +35,12 @@ options:
     description: The digest that a plan has of the node's managed state; another state fails the node. Empty means any.
     type: str
     default: ""
+  former:
+    description:
+      - "Id of a run that goes on, in check mode: where the node keeps what that run's first try found, it is looked at in place of
+        what is there now."
+    type: str
+    default: ""
   basis:
     description:
       - "At the end: salt and digest of all that the run stood on for this node. Kept on it with a digest of what the roles
@@ -78,7 +84,16 @@ def resume(module, run, former):
     module.exit_json(changed=False, copy=state.travelling(run, former))
 
 
+def look_at_former(module):
+    """Of a run that goes on: where its first try had come, what it found."""
+    former = state.document(state.folder_of(module.params["former"]) / "before.json")
+    if former is not None:
+        module.exit_json(changed=False, copy={"state": state.items(former)})
+
+
 def begin(module, run):
+    if module.check_mode and module.params["former"]:
+        look_at_former(module)
     managed = module.params["managed"]
     fabric = declared(managed, "fabric")
     files = declared(managed, "files") + settings.files(fabric)
@@ -159,6 +174,7 @@ def main():
             "phase": {"type": "str", "choices": ["begin", "end"], "required": True},
             "managed": {"type": "list", "elements": "dict", "required": True},
             "expected": {"type": "str", "default": ""},
+            "former": {"type": "str", "default": ""},
             "basis": {"type": "dict", "default": {}},
             "refused": {"type": "bool", "default": False},
         },

@@ -110,6 +110,17 @@ def test_a_check_says_what_comes_back_and_touches_nothing(node: Node) -> None:
     assert shown[str(node.new)] == ""
 
 
+def test_a_look_for_a_run_that_goes_on_sees_what_its_first_try_found(node: Node) -> None:
+    found = node.begin(AGAIN, check=True)["copy"]["state"]
+    assert node.begin(AGAIN, check=True, former=RUN)["copy"]["state"] == found
+    node.begin()
+    node.change()
+    before = node.look()
+    assert node.begin(AGAIN, check=True, former=RUN)["copy"]["state"] == found
+    assert node.begin(AGAIN, check=True)["copy"]["state"] != found
+    assert node.look() == before
+
+
 def test_a_rollback_can_be_rolled_back(node: Node) -> None:
     _changed(node)
     changed = node.look()
