@@ -52,6 +52,8 @@ def story(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Story:
     node.ssh("echo 0 | tee /proc/sys/net/ipv4/conf/*/promote_secondaries && ip addr add 10.98.0.9/24 brd + dev rail1")
     node.ssh(" && ".join(f"ip route add {route}" for route in ROUTES))
     node.ssh("timeout 60 sh -c 'until networkctl list rail0 | grep -q configured; do sleep 0.2; done'", timeout_s=90)
+    # The kernel asks for a second or two whether another has its addresses of IPv6.
+    node.ssh("timeout 60 sh -c 'while ip -6 addr show tentative | grep -q inet6; do sleep 0.2; done'", timeout_s=90)
     site = Site(lab, tmp_path_factory.mktemp("site"), {"prefill": ["n1"]})
     former = _look(node)
     _give(site, CUT, SHORT_S)
@@ -154,3 +156,22 @@ def test_a_rollback_restores_addresses_routes_and_files(story: Story) -> None:
     rolled = story.site.pdctl("runs", "rollback", story.run.document["run"]["id"], "-o", "json")
     assert rolled.code == 0, rolled.stderr
     assert differences(story.former, _look(story.node)) == []
+
+
+def test_what_stands_in_the_way_is_named_and_the_interface_left_as_it_is(story: Story) -> None:
+    # A gateway of eth0 would be out of reach, rail1 has the address, and there is no rail9.
+    _give(story.site, {"eth0": ["10.78.1.1/16"], "rail0": ["10.98.0.9/24"], "rail9": ["10.97.0.1/24"]}, 120)
+    before = _look(story.node)
+    refused = story.site.provision(story.site.ini(), "--tags", "address", "-o", "json")
+    assert refused.code == 4, refused.stderr
+    host = refused.host("n1")
+    assert (host["status"], host["changed"]) == ("partly", 0)
+    problems = {problem["key"]: problem for problem in host["problems"]}
+    assert {key: problem["outcome"] for key, problem in problems.items()} == {
+        "address eth0": "refused",
+        "address rail0": "refused",
+        "rail9": "absent",
+    }
+    assert "gateway of the route `10.200.0.0/16 via 10.77.0.1 dev eth0`" in problems["address eth0"]["message"]
+    assert "another interface of the node has 10.98.0.9 (rail1)" in problems["address rail0"]["message"]
+    assert differences(before, _look(story.node)) == []

@@ -160,7 +160,8 @@ class Plan:
 
     def unit(self):
         """Files of the unit that gives the addresses of interfaces that nobody configures."""
-        steps = [(name, change.at_boot(name, asked)) for name, asked in self.by_nobody.items()]
+        folder = pdctl_rails.SYS_NET
+        steps = [(str(folder / name), change.at_boot(name, asked)) for name, asked in self.by_nobody.items()]
         what = "addresses of interfaces that no network manager configures"
         return pdctl_boot.files(AREA, what, list(self.by_nobody), steps) if steps else {}
 
