@@ -15,6 +15,7 @@ from tests.unit.provision.node_module import answer_of, kept_below, node_module
 from pdctl.provisioning.drift import look_script
 
 RUN, BACK, AGAIN = "20260101T000000Z-000001", "20260101T000000Z-000002", "20260101T000000Z-000003"
+LATER = "20260101T000000Z-000004"
 OLD = b"old \xff\r\n\0"
 
 
@@ -119,6 +120,18 @@ def test_a_look_for_a_run_that_goes_on_sees_what_its_first_try_found(node: Node)
     assert node.begin(AGAIN, check=True, former=RUN)["copy"]["state"] == found
     assert node.begin(AGAIN, check=True)["copy"]["state"] != found
     assert node.look() == before
+
+
+def test_what_a_cut_off_run_wrote_counts_as_unread_until_a_run_over_all_roles_has_ended(node: Node) -> None:
+    assert node.begin()["unread"] is False
+    node.change()
+    assert node.begin()["unread"] is True
+    assert node.begin(BACK, check=True)["unread"] is True
+    assert node.begin(BACK)["unread"] is True
+    node.end(BACK, whole=False)
+    assert node.begin(AGAIN)["unread"] is True
+    node.end(AGAIN)
+    assert node.begin(LATER, check=True)["unread"] is False
 
 
 def test_a_rollback_can_be_rolled_back(node: Node) -> None:
