@@ -66,15 +66,28 @@ def commands(name, value, now):
     return bridging.commands(of, kind, value, now, run)
 
 
-def put_back(name, value):
-    """None, or why the setting is not as it was."""
-    said = []
-    for argv in commands(name, value, read(name)):
-        code, _printed, words = run(argv)
-        if code != 0:
-            said.append(f"{' '.join(argv)}: exit {code}: {words.strip()}")
-    now = read(name)
-    return None if now == value else f"is {now}{': ' if said else ''}{'; '.join(said)}"
+def look(names):
+    """Name -> live value."""
+    return {name: read(name) for name in names}
+
+
+def both_ways(names, wanted, live):
+    """(commands that bring the settings from live to wanted, commands that bring them back). names: in the order of `names`."""
+    steps = [argv for name in names for argv in commands(name, wanted[name], live[name])]
+    # An MTU has the ones below it first on either way; of the rest, what was set last goes back first.
+    mtus = [name for name in [*names, *moved_along(names)] if name.startswith("mtu ")]
+    rest = [name for name in reversed(names) if name not in mtus]
+    undo = [argv for name in rest for argv in commands(name, live[name], wanted[name])]
+    lowest_first = rails.lower_first([name[len("mtu ") :] for name in mtus])
+    return steps, undo + [argv for each in lowest_first for argv in commands(f"mtu {each}", live[f"mtu {each}"], None)]
+
+
+def moved_along(names):
+    """The MTUs that move with these without being asked: of VLANs on a port that is lowered, of a bond's ports."""
+    of = [name[len("mtu ") :] for name in names if name.startswith("mtu ")]
+    vlans = [each for name in of for each in rails.beside(name, "upper") if rails.kind(each) == "vlan"]
+    ports = [each for name in of if rails.kind(name) == "bond" for each in rails.beside(name, "lower")]
+    return [f"mtu {each}" for each in dict.fromkeys([*vlans, *ports]) if each not in of]
 
 
 def names(areas):

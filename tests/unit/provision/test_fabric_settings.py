@@ -238,10 +238,29 @@ def test_congestion_control_of_the_lossless_priority_alone_is_switched_in_sysfs(
     (command,) = settings.commands(f"file {path}", "1", settings.read(f"file {path}"))
     assert settings.run(command)[0] == 0
     assert settings.read(f"file {path}") == "1"
-    assert settings.put_back(f"file {path}", "0") is None
+    steps, undo = settings.both_ways([f"file {path}"], {f"file {path}": "0"}, {f"file {path}": "1"})
+    assert [settings.run(argv)[0] for argv in steps] == [0]
     assert Path(path).read_text(encoding="utf-8") == "0"
+    assert [settings.run(argv)[0] for argv in undo] == [0]
+    assert Path(path).read_text(encoding="utf-8") == "1"
 
 
-def test_a_setting_that_does_not_go_back_is_told(sysfs: Sysfs) -> None:
+def test_what_moves_with_an_mtu_goes_back_with_it_and_never_above_what_it_stands_on(sysfs: Sysfs) -> None:
     settings = _util("pdctl_settings")
-    assert "is absent" in settings.put_back("mtu nowhere", "1500")
+    sysfs.link("ens1", mtu=9000)
+    sysfs.link("ens1.7", mtu=8000, kind="vlan", on=["ens1"])
+    sysfs.link("br0", mtu=9000, kind="bridge", on=["ens1"])
+    names = ["mtu ens1", "pfc ens1", "pause ens1"]
+    assert settings.moved_along(names) == ["mtu ens1.7"]
+    live = {"mtu ens1": "9000", "mtu ens1.7": "8000", "pfc ens1": "none", "pause ens1": "rx off tx off"}
+    wanted = {"mtu ens1": "1500", "pfc ens1": "none", "pause ens1": "rx on tx on"}
+    steps, undo = settings.both_ways(names, wanted, live)
+    assert steps == [
+        ["ip", "link", "set", "dev", "ens1", "mtu", "1500"],
+        ["ethtool", "-A", "ens1", "rx", "on", "tx", "on"],
+    ]
+    assert undo == [
+        ["ethtool", "-A", "ens1", "rx", "off", "tx", "off"],
+        ["ip", "link", "set", "dev", "ens1", "mtu", "9000"],
+        ["ip", "link", "set", "dev", "ens1.7", "mtu", "8000"],
+    ]
