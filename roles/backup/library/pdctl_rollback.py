@@ -99,12 +99,17 @@ _INITRAMFS = """
 if command -v update-initramfs >/dev/null; then exec update-initramfs -u -k all; fi
 if command -v dracut >/dev/null; then exec dracut --force --regenerate-all; fi
 """
+_NETPLAN = """
+netplan generate || exit
+if [ "$(LC_ALL=C nmcli -g RUNNING general 2>/dev/null)" = running ]; then exec nmcli connection reload; fi
+"""
 APPLIES = {
     "systemd-manager": ["systemctl", "daemon-reexec"],
     "systemd-units": ["systemctl", "daemon-reload"],
     "initramfs": ["/bin/sh", "-c", _INITRAMFS],
-    "netplan": ["netplan", "generate"],
+    "netplan": ["/bin/sh", "-c", _NETPLAN],
     "networkmanager": ["nmcli", "connection", "reload"],
+    "networkmanager-defaults": ["systemctl", "reload", "--", "NetworkManager.service"],
 }
 
 
