@@ -135,6 +135,20 @@ kernel_modules() {
     if has modprobe; then look_line 'modprobe -c | grep ^options'; else look modprobe -c; fi
 }
 
+# What a boot loads modules with: an initramfs has its own copy of modprobe.d, as old as itself.
+options_at_boot() {
+    { read -r release </proc/sys/kernel/osrelease; } 2>/dev/null || return 0
+    folders=$(paths '/etc/modprobe.d /run/modprobe.d /usr/local/lib/modprobe.d' | tr '\n' ' ')
+    [ -n "$folders" ] || return 0
+    for image in $(paths "/boot/initrd.img-$release /boot/initramfs-$release.img"); do
+        look_line "find -L $folders-name '*.conf' -newer $image -exec grep -H '^ *options' {} +"
+        [ -n "$answer" ] || continue
+        lister=lsinitramfs
+        has $lister || lister=lsinitrd
+        if has $lister; then root_line "$lister $image | grep -o '[^/]*\.ko[.a-z0-9]*\$'"; else look $lister; fi
+    done
+}
+
 # What drivers, verbs and libraries are made of: a package that changed explains what a node did not do before.
 packages() {
     names='rdma-core libibverbs* ibverbs-* librdmacm* perftest ucx* mlnx-* doca-* kmod-mlnx* nvidia-driver* nvidia-fabricmanager* cuda-drivers* libnccl* linux-image-* kernel-core* iproute* ethtool'
@@ -210,7 +224,7 @@ network() {
     has ethtool || look ethtool
     has mlnx_qos || look mlnx_qos
     if has mlnx_qos || has dcb; then
-        look_line "grep -rlsE 'mln[x]_qos|[d]cb (pfc|app|buffer)' /etc/systemd/system /usr/lib/systemd/system /etc/udev/rules.d /usr/lib/udev/rules.d /etc/rc.local /etc/rc.d/rc.local /etc/network /etc/NetworkManager/dispatcher.d /etc/networkd-dispatcher /usr/local/sbin"
+        look_line "grep -rlsE 'mln[x]_qos|[d]cb (pfc|app|buffer)|pdctl[/-]qo[s]' /etc/systemd/system /usr/lib/systemd/system /etc/udev/rules.d /usr/lib/udev/rules.d /etc/rc.local /etc/rc.d/rc.local /etc/network /etc/NetworkManager/dispatcher.d /etc/networkd-dispatcher /usr/local/sbin /etc/systemd/system/multi-user.target.wants/pdctl-qos.service"
     fi
     for path in $netdevs; do
         path=${path%/device}
@@ -326,6 +340,7 @@ main() {
     node_locale
     system
     kernel_modules
+    options_at_boot
     packages
     python_versions
     package_manager

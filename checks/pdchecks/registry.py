@@ -6,6 +6,7 @@ This list is the table of contents. An ID is never reused.
 from pdchecks.check import Check
 from pdchecks.checks import (
     base_reachable,
+    boot_options,
     boot_qos,
     boot_sysctl,
     clock_pair,
@@ -170,6 +171,7 @@ CHECKS: tuple[Check, ...] = (
     rail_filters.CHECK,
     boot_sysctl.CHECK,
     boot_qos.CHECK,
+    boot_options.CHECK,
     disk_errors.CHECK,
     rdma_units.CHECK,
     engine_units.CHECK,

@@ -39,8 +39,8 @@ OF_COMMANDS = {
     "node not reached",
     "pair": "0 they fit; 1 they do not (with --fail-on warn: or a report says so); 3 what decides it is not known",
     "status": "0 ready; 1 degraded or failed; 3 nothing is deployed, or it is starting",
-    "provision": "3 nodes unreachable, held by another run, not verified, or not all tasks ran; 4 settings refused or "
-    "unproven; 5 a task failed (with --check: 3)",
+    "provision": "3 nodes unfit (refused before anything was touched), unreachable, held by another run, not "
+    "verified, or not all tasks ran; 4 settings refused or unproven; 5 a task failed (with --check: 3)",
     "runs": "3 a part of the record cannot be read; resume: as provision, and 2 where what it stood on has changed; "
     "rollback: as provision, and 5 where a node was changed again since",
     "demo": "0 the tokens are equal; 1 they are not",

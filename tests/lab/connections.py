@@ -30,3 +30,20 @@ def end_ssh_sessions(node: Node) -> int:
                 os.kill(pid, signal.SIGKILL)
                 killed += 1
     return killed
+
+
+@contextlib.contextmanager
+def unanswered(node: Node) -> Iterator[None]:
+    """sshd stands still meanwhile, as on a node without memory: its kernel takes connections, and nobody answers them."""
+    listening: list[psutil.Process] = []
+    for pid in node.lab.pids(node.namespace):
+        with contextlib.suppress(psutil.Error):
+            process = psutil.Process(pid)
+            if process.name() == "sshd" and "[listener]" in " ".join(process.cmdline()):
+                process.suspend()
+                listening.append(process)
+    try:
+        yield
+    finally:
+        for process in listening:
+            process.resume()

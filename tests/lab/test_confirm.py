@@ -1,9 +1,12 @@
 """The MTU of rails that different programs configure; and a change of it that cuts the node off, which the node undoes by itself."""
 
 import json
+import os
 import signal
 import subprocess
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,7 +16,7 @@ from tests.lab.site import Ran, Site, differences, policy, snapshot
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1800)]
 
-BEFORE, WANTED, LOWER = 1500, 9000, 4200
+BEFORE, LOWER, BETWEEN, WANTED = 1500, 4200, 8000, 9000
 # eth0, over which SSH comes, is configured by nobody, rail0 by systemd-networkd, rail1 by ifupdown.
 RAILS = ("eth0", "rail0", "rail1")
 RULE = "/etc/udev/rules.d/90-pdctl-mtu.rules"
@@ -200,6 +203,46 @@ def test_a_rollback_that_cuts_the_node_off_is_undone_by_the_node_and_says_so(sto
     _allow(site, 120)
     back = site.pdctl("runs", "rollback", run, "-o", "json")
     assert (back.code, _mtus(node)) == (0, [WANTED] * 3), back.stderr
+
+
+def _armed(changes: Path) -> bool:
+    return bool(list(changes.glob("*/about.json")))
+
+
+def _made(changes: Path) -> bool:
+    return bool(list(changes.glob("*/made")))
+
+
+def _over(changes: Path) -> bool:
+    return not _armed(changes)
+
+
+@pytest.mark.parametrize("steps", [(_armed,), (_made,), (_made, _over)], ids=["armed", "made", "confirmed"])
+def test_a_run_that_is_killed_at_any_step_of_such_a_change_goes_on(
+    soak: None, story: Story, steps: Sequence[Callable[[Path], bool]]
+) -> None:
+    site, node = story.site, story.node
+    before, changes = _look(node), node.root / "var/lib/pdctl/changes"
+    _allow(site, WINDOW_S, BETWEEN)
+    process = site.start(site.ini(), "--tags", "mtu")
+    try:
+        for step in steps:
+            wait_until(partial(step, changes), 120.0, f"the change is {step.__name__}")
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate(timeout=60)
+    run = site.newest_run()
+    assert run is not None
+
+    ran = site.pdctl("runs", "resume", run, "-o", "json")
+    assert ran.code == 0, f"{ran.stdout}\n{ran.stderr}"
+    assert _mtus(node) == [BETWEEN] * 3
+    assert node.ssh(ARMED).strip() == ""
+    again = site.provision(site.ini(), "--tags", "mtu", "-o", "json")
+    assert (again.code, again.host("n1")["status"]) == (0, "ok"), again.stderr
+    rolled = site.pdctl("runs", "rollback", run, "-o", "json")
+    assert rolled.code == 0, rolled.stderr
+    assert differences(before, _look(node)) == []
 
 
 def test_without_systemd_run_the_change_is_refused_by_name_before_it_is_made(story: Story) -> None:

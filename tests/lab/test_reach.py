@@ -142,6 +142,10 @@ def test_provision_doctor_and_collect_reach_it_and_become_root_and_the_password_
     assert provisioned.code == 0, provisioned.stderr
     assert [host["status"] for host in provisioned.document["hosts"]] == ["changed"]
 
+    again = hidden.pdctl("provision", str(by_jump), "--tags", "locale", "--drift", "-o", "json")
+    assert again.code == 0, again.stderr
+    assert [host["settled"] for host in again.document["hosts"]] == [True]
+
     looked = hidden.pdctl("doctor", str(by_jump), "--interval", "0", "--connect-timeout", "60", "-o", "json")
     assert looked.document["incomplete"] == [], looked.stderr
     locale = [f["status"] for f in looked.document["findings"] if f["check"] == "PD-LOCALE-001"]
@@ -158,7 +162,7 @@ def test_provision_doctor_and_collect_reach_it_and_become_root_and_the_password_
     assert "ssh ops@10.88.0.2 port 2222" in text
 
     assert hidden.exposed == set()
-    printed = "".join(ran.stdout + ran.stderr for ran in (provisioned, looked, kept))
+    printed = "".join(ran.stdout + ran.stderr for ran in (provisioned, again, looked, kept))
     assert PASSWORD not in printed
     left = [*hidden.folder.rglob("*"), *hidden.lab.known_hosts.parents[1].rglob("*")]
     nodes = [path for name in ("jump", "inner") for path in (hidden.lab.folder / name / "upper").rglob("*")]

@@ -1,4 +1,4 @@
-"""One run over nodes that end in every way: changed, refused, failed, unreachable; and one that is interrupted."""
+"""One run over nodes that end in every way: changed, refused, unfit, unreachable; and one that is interrupted."""
 
 import json
 import re
@@ -84,17 +84,18 @@ def test_each_host_has_its_own_ending(ran: Ran) -> None:
         "good": "changed",
         "stubborn": "partly",
         "hopeless": "partly",
-        "nopython": "failed",
-        "noroot": "failed",
-        "sudoer": "failed",
+        "nopython": "unfit",
+        "noroot": "unfit",
+        "sudoer": "unfit",
     }
     assert ran.document["summary"] == {
-        "ok": 0, "changed": 1, "partly": 2, "failed": 3, "unreachable": 1, "incomplete": 0, "untouched": 0, "reverted": 0,
+        "ok": 0, "changed": 1, "partly": 2, "failed": 0, "unfit": 3, "unreachable": 1, "incomplete": 0, "untouched": 0,
+        "reverted": 0,
     }  # fmt: skip
 
 
-def test_a_failed_host_outweighs_a_refusal_and_an_unreachable_one(ran: Ran) -> None:
-    assert (ran.code, ran.document["exit_code"]) == (5, 5)
+def test_a_refused_setting_outweighs_nodes_that_were_not_touched_or_not_reached(ran: Ran) -> None:
+    assert (ran.code, ran.document["exit_code"]) == (4, 4)
 
 
 def test_each_setting_that_does_not_hold_says_how_and_the_rest_is_done(ran: Ran, site: Site) -> None:
@@ -158,7 +159,7 @@ def test_an_unreachable_host_says_what_ssh_said(ran: Ran) -> None:
 
 def test_a_broken_python_is_named_before_anything_is_touched(ran: Ran) -> None:
     host = ran.host("nopython")
-    assert host["failure"]["role"] == "preflight"
+    assert (host["failure"]["role"], host["touched"]) == ("preflight", False)
     assert "cannot open shared object file" in host["failure"]["message"]
     assert host["changes"] == []
 
@@ -171,7 +172,7 @@ def test_a_login_without_root_is_told_to_become(ran: Ran) -> None:
 
 def test_a_node_without_sudo_is_named(site: Site, inventory: Path) -> None:
     ran = site.provision(inventory, "--become", "--limit", "noroot", "-o", "json")
-    assert ran.code == 5
+    assert ran.code == 3
     assert "sudo" in ran.host("noroot")["failure"]["message"]
 
 
@@ -202,8 +203,9 @@ def test_a_non_ascii_byte_in_a_repository_file_is_named_by_line_and_column(ran: 
 def test_the_table_tells_them_apart_too(site: Site, inventory: Path) -> None:
     ran = site.provision(inventory, "--limit", "ghost,nopython", "--timeout", "4")
     rows = {line.split()[0]: line.split()[2] for line in ran.stdout.splitlines()[1:3]}
-    assert rows == {"ghost": "unreachable", "nopython": "failed"}
-    assert ran.code == 5
+    assert rows == {"ghost": "unreachable", "nopython": "unfit"}
+    assert "unfit, and not touched: no Python works on this node" in ran.stdout
+    assert ran.code == 3
 
 
 def test_unreachable_alone_is_incomplete(site: Site, inventory: Path) -> None:

@@ -18,6 +18,7 @@ OPS = "ansible_user=ops ansible_become=true"
 # What `inventory validate --live` and a run say of each host.
 SAID = {
     "good": "",
+    "another": "`gpu_kind` is declared `h100` by host another, and the node has `a100-sxm-40`",
     "oldpython": "Python 3.6 (python3) is below 3.8, the oldest that Ansible supports on a node",
     "nopython": "no Python works on this node: python3: python3: not found",
     "alpine": "Alpine Linux v3.20 is of none of the families that the roles know",
@@ -57,6 +58,15 @@ def _no_python(root: Path) -> None:
 def _alpine(root: Path) -> None:
     (root / "etc/os-release").unlink()
     (root / "etc/os-release").write_text('ID=alpine\nPRETTY_NAME="Alpine Linux v3.20"\n', encoding="utf-8")
+
+
+def _another_gpu(root: Path) -> None:
+    tool = root / "usr/local/bin/nvidia-smi"
+    tool.write_text(
+        '#!/bin/sh\ncase "$*" in *name*) echo index, uuid, name; echo 0, GPU-0, NVIDIA A100-SXM4-40GB;; esac\n',
+        encoding="utf-8",
+    )
+    tool.chmod(0o755)
 
 
 def _ops(root: Path, shell: str = "/bin/sh") -> None:
@@ -123,7 +133,7 @@ def story(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Story:
     lab.up(["good", "readonly", "fulldisk", "inodes", "twin", "renewed", "unknown", "stranger"])
     for name, prepare in {
         "oldpython": _old_python, "nopython": _no_python, "alpine": _alpine,
-        "nosudo": _no_sudo, "sudoer": _ops, "nologin": _no_login,
+        "another": _another_gpu, "nosudo": _no_sudo, "sudoer": _ops, "nologin": _no_login,
     }.items():  # fmt: skip
         lab.up([name], prepare)
     nodes = lab.nodes
@@ -148,10 +158,13 @@ def story(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Story:
         "nameless": "ansible_host=nowhere.invalid",
         "refused": f"ansible_host={nodes['good'].address} ansible_port=2222",
     }
-    inventory = site.ini({"nosudo": OPS, "sudoer": OPS, "nologin": OPS, "stranger": "ansible_user=nobody-here"}, hosts)
+    kinds = {"good": "gpu_kind=h100 simulated=true", "another": "gpu_kind=h100"}
+    inventory = site.ini(
+        {**kinds, "nosudo": OPS, "sudoer": OPS, "nologin": OPS, "stranger": "ansible_user=nobody-here"}, hosts
+    )
     try:
         live = site.pdctl("inventory", "validate", str(inventory), "--live", "--timeout", "4", "-o", "json")
-        ran = site.provision(inventory, "--limit", "!good", "--timeout", "4", "-o", "json")
+        ran = site.provision(inventory, "--limit", "all,!good,!another", "--timeout", "4", "-o", "json")
     finally:
         lab.known_hosts.write_text(known, encoding="utf-8")
     return Story(site, inventory, before, live, ran, _look(lab))
@@ -175,7 +188,9 @@ def test_a_run_says_the_same_and_changes_nothing(story: Story) -> None:
     for host in story.ran.document["hosts"]:
         why = host["unreachable"] or host["failure"]["message"]
         assert why.startswith(SAID[host["name"]]), host["name"]
+        assert host["status"] == ("unreachable" if host["name"] in NOT_REACHED else "unfit")
         assert (host["changes"], host["problems"]) == ([], [])
+    assert story.ran.code == 3
 
 
 def test_no_node_was_touched(story: Story) -> None:

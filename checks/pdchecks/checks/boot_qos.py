@@ -3,13 +3,17 @@
 from collections.abc import Iterator
 
 from pdchecks.check import Need, NodeCheck, Verdict
+from pdchecks.converge import converge
 from pdchecks.evidence import Quote
 from pdchecks.fabric import judged
 from pdchecks.facts.qos import QosAtBoot, QosDcbx, QosPfc, QosTrust
-from pdchecks.finding import Remedy, Severity, Status
+from pdchecks.finding import Impact, Severity, Status
 from pdchecks.nodefacts import NodeFacts
 from pdchecks.policy import Policy
 from pdchecks.unknown import known
+
+# Of the role qos. By itself it starts nothing: its link among the wants of a target does, or the role's rule of udev.
+_UNIT = "/etc/systemd/system/pdctl-qos.service"
 
 
 def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
@@ -31,8 +35,9 @@ def judge(node: NodeFacts, policy: Policy) -> Iterator[Verdict]:
 def _judge(netdev: str, settings: list[tuple[str, Quote]], searched: QosAtBoot) -> Verdict:
     said = ", ".join(dict.fromkeys(text for text, _ in settings))
     quotes = (*(quote for _, quote in settings), searched.quote)
-    if searched.paths:
-        summary = f"{said}; set again at boot by {', '.join(searched.paths[:3])}"
+    paths = [path for path in searched.paths if path != _UNIT]
+    if paths:
+        summary = f"{said}; set again at boot by {', '.join(paths[:3])}"
         return Verdict(Status.PASS, netdev, summary, quotes=quotes)
     return Verdict(
         Status.WARN,
@@ -42,12 +47,12 @@ def _judge(netdev: str, settings: list[tuple[str, Quote]], searched: QosAtBoot) 
         "PCP and has PFC off: RoCE is lossy, and nothing says so.",
         quotes,
         (f"mlnx_qos -i {netdev}   # after the next boot", "grep -rl mlnx_qos /etc/systemd/system /etc/udev/rules.d"),
-        Remedy(
+        converge(
+            "qos",
             "Have a unit or a udev rule that runs the same commands whenever the interface appears.",
-            commands=(
-                f'printf \'ACTION=="add", SUBSYSTEM=="net", KERNEL=="{netdev}", '
-                'RUN+="/usr/local/sbin/roce-qos %k"\\n\' > /etc/udev/rules.d/90-roce-qos.rules',
-            ),
+            f'printf \'ACTION=="add", SUBSYSTEM=="net", KERNEL=="{netdev}", '
+            'RUN+="/usr/local/sbin/roce-qos %k"\\n\' > /etc/udev/rules.d/90-roce-qos.rules',
+            impact=Impact.LINK_FLAP,
         ),
     )
 

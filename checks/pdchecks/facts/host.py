@@ -83,6 +83,31 @@ class ModuleOption(Fact):
     value: str
 
 
+@dataclass(frozen=True, slots=True)
+class NewerOption:
+    """A line of a file of modprobe.d: the module and what it sets, `prof_sel=2 debug_mask=1`."""
+
+    path: str
+    module: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InitramfsOptions(Fact):
+    """Options in files that are newer than the initramfs of the running kernel, which so holds others. image: its path."""
+
+    image: str
+    newer: tuple[NewerOption, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InitramfsModules(Fact):
+    """The modules that the boot loads from the initramfs, with the options that it holds."""
+
+    image: str
+    names: frozenset[str]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModuleRefused(Fact):
     """modprobe or insmod could not load a module. words: why, as it printed."""

@@ -10,7 +10,7 @@ from pdchecks.unknown import Unknown
 
 _NAME = r"[A-Za-z0-9_-]{1,60}"
 _PARAMETER = re.compile(rf"(?:parm:\s+)?(?P<name>{_NAME}):.*")
-_OPTIONS = re.compile(rf"(?:\S{{1,200}}\.conf:)?\s*options\s+(?P<module>{_NAME})\s+(?P<rest>\S.*)")
+OPTIONS_LINE = re.compile(rf"(?:\S{{1,200}}\.conf:)?\s*options\s+(?P<module>{_NAME})\s+(?P<rest>\S.*)")
 _LSMOD = re.compile(rf"(?P<module>{_NAME})\s+\d{{1,10}}\s+\d{{1,6}}\b.*")
 _REFUSED = re.compile(
     rf"(?:modprobe|insmod): (?:ERROR|FATAL|error):? (?:could not insert(?: module)? '?(?P<module>{_NAME})(?:\.ko\S{{0,8}})?'?: |"
@@ -39,7 +39,7 @@ def parse(block: Block) -> list[Fact] | Unknown:
                     words=refused["words"].strip(),
                 )
             )
-        elif options := _OPTIONS.match(line):
+        elif options := OPTIONS_LINE.match(line):
             facts += _options(block, line, options)
         elif row := _LSMOD.fullmatch(line):
             loaded.add(canonical(row["module"]))
@@ -86,10 +86,14 @@ def _options(block: Block, line: str, match: re.Match[str]) -> list[Fact]:
     ]
 
 
+def compares_with_image(block: Block) -> bool:
+    """Whether it is `find ... -newer IMAGE`: modprobe itself tells what options there are."""
+    return "-newer" in words(block.command)
+
+
 def _claims(block: Block) -> bool:
-    return any(w in ("lsmod", "modinfo", "modprobe", "modprobe.d") for w in words(block.command)) or looks_like(
-        block, _SHAPE
-    )
+    named = any(w in ("lsmod", "modinfo", "modprobe", "modprobe.d") for w in words(block.command))
+    return not compares_with_image(block) and (named or looks_like(block, _SHAPE))
 
 
 READER = Reader("modules", _claims, parse)

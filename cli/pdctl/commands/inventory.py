@@ -59,15 +59,18 @@ def validate(
 ) -> None:
     """Say what is wrong with an inventory, and with --live with its nodes, before anything is touched.
 
-    It judges as `provision` does. Exit codes: 0 nothing, 1 nodes that are not fit, 2 the inventory is wrong, 3 nodes not reached.
+    It judges as `provision` does, and with --live compares each declared GPU kind with the node.
+    Exit codes: 0 nothing, 1 nodes that are not fit, 2 the inventory is wrong, 3 nodes not reached.
     """
     import json
+    from dataclasses import replace
 
     from pdctl.asking import become_password
+    from pdctl.discovering import compare_kinds
     from pdctl.exit_codes import ExitCode
     from pdctl.inventory import read_inventory
     from pdctl.inventory_judgement import judge, without_gpu_kind
-    from pdctl.provisioning.fitness import exit_code, fitness
+    from pdctl.provisioning.fitness import exit_code, fitness, with_kinds
     from pdctl.provisioning.options import Options, default_forks
     from pdctl.provisioning.runner import extra_variables
     from pdctl.render.inventory import document, lines
@@ -90,6 +93,12 @@ def validate(
             become_password=password,
         )
         looks, interrupted = fitness(loaded, options)
+        fit = {look.host for look in looks if look.fit and not interrupted}
+        answering = replace(loaded, hosts=tuple(host for host in loaded if host.name in fit))
+        kinds = compare_kinds(answering, connect_s=float(timeout), sudo=password)
+        looks = with_kinds(looks, kinds.wrong)
+        untold = (f"the `gpu_kind` of `{host}` was not compared: {why}" for host, why in kinds.untold.items())
+        judgement = judgement._replace(warnings=(*judgement.warnings, *untold))
         code = exit_code(looks, interrupted=interrupted)
     if output is Format.JSON:
         typer.echo(json.dumps(document(loaded, judgement, looks, code), ensure_ascii=False, indent=2))

@@ -49,7 +49,7 @@ def provision(
     """Converge nodes to the policy: locale, kernel settings, limits, RDMA, GPUs, MTU, QoS and more.
 
     A second run changes nothing. With --canary or --serial, hosts begin only when all before them ended well.
-    Exit codes: 0 done, 3 nodes unreachable, held by another or not all tasks ran, 4 settings refused, 5 failed, 130 interrupted.
+    Exit codes: 0 done, 3 nodes unfit, unreachable, held by another or not all tasks ran, 4 settings refused, 5 failed, 130 interrupted.
     """
     if apply_plan is not None:
         _refuse_beside_a_plan([inventory, inventory_option, check, limit, tags, skip_tags, plan_out, drift])

@@ -58,6 +58,7 @@ def host_document(host: HostResult) -> dict[str, Any]:
         "held_by": host.held_by,
         "unverified": host.unverified,
         "settled": host.settled,
+        "touched": host.touched,
         "engines": list(host.engines),
     }
 
@@ -82,6 +83,7 @@ def host_result(document: Mapping[str, Any]) -> HostResult:
             finished=document["status"] not in (Status.INCOMPLETE, Status.UNTOUCHED),
             unverified=None if document.get("unverified") is None else str(document["unverified"]),
             settled=document.get("settled") is True,
+            touched=document.get("touched") is not False,
             held_by=None if document.get("held_by") is None else str(document["held_by"]),
             engines=tuple(map(str, document.get("engines", ()))),
         )

@@ -14,10 +14,14 @@ from pdctl.provisioning.options import Options
 from pdctl.reach.fleet import run_everywhere
 from pdctl.reach.outcome import Outcome, Reached
 from pdctl.reach.root import as_root
+from pdctl.reach.sudo import sudo_password
 
 # In the order in which they import each other.
 _SENT = (
     *("confirm/module_utils/pdctl_rails", "confirm/module_utils/pdctl_owner", "confirm/module_utils/pdctl_bridging"),
+    *("confirm/module_utils/pdctl_addresses", "confirm/module_utils/pdctl_address_change"),
+    *("confirm/module_utils/pdctl_routes", "confirm/module_utils/pdctl_ifupdown", "confirm/module_utils/pdctl_netplan"),
+    "confirm/module_utils/pdctl_address_record",
     *("confirm/module_utils/pdctl_settings", "backup/module_utils/pdctl_state", "backup/module_utils/pdctl_live"),
     "backup/module_utils/pdctl_drift",
 )
@@ -77,8 +81,11 @@ def forget(hosts: Iterable[Host], options: Options, warn: Callable[[str], None])
 
 
 def _everywhere(hosts: Iterable[Host], script: str, options: Options) -> list[Outcome]:
-    whole, connect_s = as_root(script), float(options.connect_timeout_s)
-    return run_everywhere(list(hosts), lambda _: whole, connect_s=connect_s, deadline_s=connect_s + _DEADLINE_S)
+    def whole(host: Host) -> str:
+        return as_root(script, sudo_password(host, options.become_password))
+
+    connect_s = float(options.connect_timeout_s)
+    return run_everywhere(list(hosts), whole, connect_s=connect_s, deadline_s=connect_s + _DEADLINE_S)
 
 
 def _word(outcome: Outcome) -> Mapping[str, Any]:

@@ -1,7 +1,7 @@
 """Looks at the nodes of an inventory as a run would before it touches them: one play of the role `preflight`, and no record."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,7 +41,7 @@ def fitness(inventory: Inventory, options: Options) -> tuple[list[Fitness], bool
     Raises PdError where Ansible ended before it reached any host.
     """
     options = dataclasses.replace(options, playbook=content_root() / PLAYBOOK, check=True)
-    fold = Fold((host.name, host.address) for host in inventory)
+    fold = Fold(((host.name, host.address) for host in inventory), timeout_s=options.connect_timeout_s)
 
     def on_event(event: Mapping[str, Any]) -> None:
         fold.step(event)
@@ -51,6 +51,11 @@ def fitness(inventory: Inventory, options: Options) -> tuple[list[Fitness], bool
     if all(host.status is Status.UNTOUCHED for host in hosts) and not ended.interrupted:
         raise PdError("Ansible ended before it reached any host", detail=ended.said or None, code=ExitCode.INCOMPLETE)
     return [_fitness(host) for host in hosts], ended.interrupted
+
+
+def with_kinds(looks: Iterable[Fitness], wrong: Mapping[str, str]) -> list[Fitness]:
+    """A fit node that is another one than the inventory declares is not what was meant. wrong: host -> in what."""
+    return [dataclasses.replace(look, why=wrong.get(look.host, "")) if look.fit else look for look in looks]
 
 
 def exit_code(looks: list[Fitness], *, interrupted: bool) -> ExitCode:

@@ -27,17 +27,21 @@ def guard_variables(options: Options, over: Iterable[Run]) -> Mapping[str, Any]:
 
 
 def free_locks(
-    run: str, hosts: Iterable[tuple[Host, HostResult]], connect_s: float, warn: Callable[[str], None]
+    run: str, hosts: Iterable[tuple[Host, HostResult]], options: Options, warn: Callable[[str], None]
 ) -> None:
     """Of hosts that the run ended on before it came to that: one SSH exec each. What stays is warned of."""
     from pdctl.reach.fleet import run_everywhere
     from pdctl.reach.outcome import Reached
     from pdctl.reach.root import as_root
+    from pdctl.reach.sudo import sudo_password
 
+    def script(host: Host) -> str:
+        return as_root(_free(run), sudo_password(host, options.become_password))
+
+    connect_s = float(options.connect_timeout_s)
     locked = {host.name: (host, result) for host, result in hosts if result.locked}
     reachable = [host for host, result in locked.values() if result.unreachable is None]
-    script = as_root(_free(run))
-    outcomes = run_everywhere(reachable, lambda _: script, connect_s=connect_s, deadline_s=connect_s + _DEADLINE_S)
+    outcomes = run_everywhere(reachable, script, connect_s=connect_s, deadline_s=connect_s + _DEADLINE_S)
     for outcome in outcomes:
         if isinstance(outcome, Reached) and _FREED in outcome.output:
             locked.pop(outcome.node)[1].locked = False

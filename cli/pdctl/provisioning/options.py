@@ -24,7 +24,8 @@ class Options:
 
     canary, serial: as of `batches`. connect_timeout_s: of each SSH connection attempt, seconds. drift: run only where the
     managed state is not as it was left. verify: let the doctor look at what has converged. break_lock: of another
-    operator. while_serving: also what an active engine would feel. variables: pdctl's own.
+    operator. while_serving: also what an active engine would feel. variables: pdctl's own. plan: the document of the
+    one that it does.
     """
 
     inventory: Path
@@ -47,6 +48,7 @@ class Options:
     while_serving: bool = False
     command: str = "provision"
     variables: Mapping[str, Any] = field(default_factory=dict)
+    plan: Mapping[str, Any] | None = field(default=None, repr=False)
 
     def for_record(self) -> dict[str, Any]:
         """Without secrets: a value given by `-e` may be one, so only its name is kept."""
@@ -67,6 +69,7 @@ class Options:
             "drift": self.drift,
             "break_lock": self.break_lock,
             "while_serving": self.while_serving,
+            **({"apply_plan": self.plan["run"]} if self.plan else {}),
             **{name: value for name, value in self.variables.items() if isinstance(value, str | bool)},
         }
 

@@ -19,14 +19,18 @@ SETTLED = "pdctl_settled"
 UNPROVEN = "unproven"
 _HELD = "guard_held"
 _SAYS_NOTHING = ("non-zero return code", "MODULE FAILURE")
+# What these do before the first other role changes no setting of a node.
+_BEFOREHAND = {"", "python", "preflight", "policy", "guard", "confirm", "backup"}
+_ARGUMENTS_ACTION = "ansible.builtin.validate_argument_spec"
+_ROLLBACK_ACTION = "pdctl_rollback"
 
 
 class Status(StrEnum):
     """How a host ended.
 
     REVERTED: every task ran, and the node undid at least one change by itself, since it was not reached again after it or fared
-    worse. PARTLY: every task ran, and the node refused at least one setting. INCOMPLETE: its tasks did not all get their turn.
-    UNTOUCHED: none of them did.
+    worse. PARTLY: every task ran, and the node refused at least one setting. UNFIT: it was refused before anything was touched.
+    INCOMPLETE: its tasks did not all get their turn. UNTOUCHED: none of them did.
     """
 
     OK = "ok"
@@ -34,6 +38,7 @@ class Status(StrEnum):
     REVERTED = "reverted"
     PARTLY = "partly"
     FAILED = "failed"
+    UNFIT = "unfit"
     UNREACHABLE = "unreachable"
     INCOMPLETE = "incomplete"
     UNTOUCHED = "untouched"
@@ -67,7 +72,7 @@ class HostResult:
 
     held_by: who holds its lock, so that it was left alone. locked: it holds this run's lock. engines: active on it.
     spared: impacts of changes that were refused for their sake. unverified: why the doctor could not look at it
-    after the run. settled: it had not drifted, and no task ran.
+    after the run. settled: it had not drifted, and no task ran. touched: a role that may change it had begun.
     """
 
     name: str
@@ -81,6 +86,7 @@ class HostResult:
     finished: bool = False
     unverified: str | None = None
     settled: bool = False
+    touched: bool = False
     held_by: str | None = None
     locked: bool = False
     engines: Sequence[str] = ()
@@ -99,7 +105,7 @@ class HostResult:
         if self.unreachable is not None:
             return Status.UNREACHABLE
         if self.failure is not None:
-            return Status.FAILED
+            return Status.FAILED if self.touched or self.changes else Status.UNFIT
         if any(problem.get("outcome") == REVERTED for problem in self.problems):
             return Status.REVERTED
         if self.problems:
@@ -121,8 +127,17 @@ class Step:
 class Fold:
     """The state of all hosts while events come in; `step` says what is worth showing."""
 
-    def __init__(self, hosts: Iterable[tuple[str, str]], impacts: Mapping[str, str] | None = None) -> None:
-        """hosts: (name, address) of everything that the inventory and the limit select. impacts: by role."""
+    def __init__(
+        self,
+        hosts: Iterable[tuple[str, str]],
+        impacts: Mapping[str, str] | None = None,
+        timeout_s: int | None = None,
+    ) -> None:
+        """hosts: (name, address) of everything that the inventory and the limit select. impacts: by role.
+
+        timeout_s: of each SSH connection attempt.
+        """
+        self._timeout_s = timeout_s
         self._impacts = impacts or {}
         self.hosts = {name: HostResult(name, address) for name, address in hosts}
         self.current: dict[str, str] = {}
@@ -146,6 +161,7 @@ class Fold:
         host = self.hosts.get(str(data.get("host", "")))
         if host is None:
             return None
+        host.touched = host.touched or _touches(data)
         match kind:
             case "runner_on_start":
                 self.current[host.name] = _where(data)
@@ -156,7 +172,7 @@ class Fold:
             case "runner_on_failed":
                 return self._failed(host, data)
             case "runner_on_unreachable":
-                host.unreachable = in_plain_words(_message(data))
+                host.unreachable = in_plain_words(_message(data), self._timeout_s)
                 if (data.get("res") or {}).get("changed"):
                     # A change after which the node did not answer again.
                     host.changes.append(Change(str(data.get("role", "")), _task(data)))
@@ -204,11 +220,14 @@ class Fold:
         if data.get("task_action") == LOCK_ACTION and result.get("held_by"):
             host.held_by = _message(data)
             return Step(host.name, Status.UNTOUCHED, host.held_by)
+        if data.get("task_action") == LOCK_ACTION:
+            # It may have been taken before what an earlier run still does there outlasted our patience.
+            host.locked = True
         if data.get("task_action") == VERDICT_ACTION and result.get("problems"):
             self._end(host, result)
             return Step(host.name, host.status, f"{len(host.problems)} setting(s) refused or reverted")
         host.failure = Failure(str(data.get("role", "")), _task(data), _message(data))
-        return Step(host.name, Status.FAILED, f"{_where(data)}: {host.failure.message.splitlines()[0]}")
+        return Step(host.name, host.status, f"{_where(data)}: {host.failure.message.splitlines()[0]}")
 
     def _settled(self, host: HostResult, run: str) -> Step:
         message = f"as run {run} left it"
@@ -244,11 +263,17 @@ def exit_code(hosts: Iterable[HostResult], *, check: bool, interrupted: bool) ->
                 codes.append(ExitCode.PARTLY)
             case _ if host.unverified is not None:
                 codes.append(ExitCode.INCOMPLETE)
-            case Status.UNREACHABLE | Status.INCOMPLETE | Status.UNTOUCHED:
+            case Status.UNFIT | Status.UNREACHABLE | Status.INCOMPLETE | Status.UNTOUCHED:
                 codes.append(ExitCode.PARTLY if host.changes and not check else ExitCode.INCOMPLETE)
             case _:
                 pass
     return worst(codes)
+
+
+def _touches(data: Mapping[str, Any]) -> bool:
+    """Of what a task belongs to: a role that may change a setting. Its arguments are proven before it begins."""
+    action = data.get("task_action")
+    return action == _ROLLBACK_ACTION or ((data.get("role") or "") not in _BEFOREHAND and action != _ARGUMENTS_ACTION)
 
 
 def _spared(host: HostResult, data: Mapping[str, Any], result: Mapping[str, Any], impact: str | None) -> dict[str, Any]:

@@ -36,7 +36,10 @@ class PlannedHost:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """options: as of `Options.for_record`. left_out: hosts that the check did not come through on, and how they ended."""
+    """options: as of `Options.for_record`. left_out: hosts that the check did not come through on, and how they ended.
+
+    document: all of it, as it is written.
+    """
 
     run: str
     salt: str
@@ -44,6 +47,7 @@ class Plan:
     fingerprint: Fingerprint
     hosts: Mapping[str, PlannedHost]
     left_out: Mapping[str, str]
+    document: Mapping[str, Any]
 
 
 def plan_document(
@@ -111,7 +115,7 @@ def moved(then: Fingerprint, now: Fingerprint) -> list[str]:
 
 
 def moved_nodes(plan: Plan, states: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """states: what the nodes are now. One line a node that is not as it was."""
+    """states: what the nodes of the plan are now. One line a node that is not as it was."""
     lines = []
     for host, planned in plan.hosts.items():
         if names := differences(planned.state, states.get(host, {})):
@@ -120,16 +124,24 @@ def moved_nodes(plan: Plan, states: Mapping[str, Mapping[str, str]]) -> list[str
 
 
 def mark_deviations(plan: Plan, hosts: Mapping[str, HostResult]) -> None:
-    """Adds to each host what it changed beyond the plan (a problem), and what it did not need to change (a notice)."""
+    """Adds to each host what it changed beyond the plan (a problem), and what it did not need to change (a notice).
+
+    A host that was through in an earlier try of the run may have been told already.
+    """
     for name, planned in plan.hosts.items():
         host = hosts[name]
         done = Counter((change.role, change.task) for change in host.changes)
         for role, task in done - Counter(planned.changes):
             message = "was changed, and the plan did not say so"
-            host.problems.append({"role": role, "key": task, "outcome": "unplanned", "message": message})
+            _tell(host.problems, {"role": role, "key": task, "outcome": "unplanned", "message": message})
         if host.finished and host.failure is None and host.unreachable is None:
             for role, task in Counter(planned.changes) - done:
-                host.notices.append({"role": role, "key": task, "message": "was planned, and needed no change"})
+                _tell(host.notices, {"role": role, "key": task, "message": "was planned, and needed no change"})
+
+
+def _tell(told: list[Mapping[str, Any]], entry: Mapping[str, Any]) -> None:
+    if entry not in told:
+        told.append(entry)
 
 
 def _plan(document: dict[str, Any]) -> Plan:
@@ -147,7 +159,7 @@ def _plan(document: dict[str, Any]) -> Plan:
     }
     prints = {kind: dict(document["fingerprint"][kind]) for kind in ("inventory", "policy", "roles", "variables")}
     left_out = {name: str(status) for name, status in document["left_out"].items()}
-    return Plan(str(document["run"]), str(document["salt"]), dict(options), prints, hosts, left_out)
+    return Plan(str(document["run"]), str(document["salt"]), dict(options), prints, hosts, left_out, document)
 
 
 def _named(names: list[str]) -> str:

@@ -9,16 +9,18 @@ from pathlib import Path
 from pdctl.errors import PdError, UsageError
 from pdctl.exit_codes import ExitCode
 from pdctl.inventory import load_inventory
-from pdctl.provisioning.batches import pattern
+from pdctl.provisioning.batches import pattern, refuse_unless_plain
 from pdctl.provisioning.fingerprint import Fingerprint, digest, fingerprint
 from pdctl.provisioning.options import Options
 from pdctl.provisioning.outcome import HostResult, Status
-from pdctl.provisioning.plan import Plan, mark_deviations, moved, moved_nodes, plan_document, write_plan
-from pdctl.provisioning.record import BACKUPS, file_of
-from pdctl.provisioning.run import Report, Watch, provision
+from pdctl.provisioning.plan import Plan, mark_deviations, moved, moved_nodes, plan_document, read_plan, write_plan
+from pdctl.provisioning.record import BACKUPS, PLAN, file_of
+from pdctl.provisioning.run import Report, Resumed, Watch, provision
 from pdctl.provisioning.runner import extra_variables
+from pdctl.provisioning.runs import Run
 
 _LARGEST_STATE = 64 << 20
+_SEEN = (Status.OK, Status.CHANGED, Status.PARTLY)
 
 
 def make_plan(path: Path, options: Options, watch: Watch, warn: Callable[[str], None]) -> Report:
@@ -49,8 +51,55 @@ def apply_plan(plan: Plan, options: Options, watch: Watch, warn: Callable[[str],
         UsageError: something that the plan stands on is not as it was; nothing was touched.
         PdError: a node of the plan cannot be looked at; nothing was touched.
     """
+    options = _as_planned(plan, options)
+    _refuse(moved(plan.fingerprint, _fingerprint(options, plan.salt)))
+    options = _narrowed(plan, options)
+    look = _look(options, watch, warn)
+    away = [host for host in look.hosts if host.status not in _SEEN]
+    if away:
+        raise PdError(
+            "the nodes of the plan cannot all be looked at, so nothing was touched",
+            detail="\n".join(f"{host.name}: {_why(host)}" for host in away),
+            code=ExitCode.INCOMPLETE,
+        )
+    _refuse(moved_nodes(plan, _states(look)))
+    return provision(options, watch, warn, lambda fold: mark_deviations(plan, fold.hosts))
+
+
+def plan_of(run: Run) -> Plan | None:
+    """The plan that a run was to do, from its record; None where it had none.
+
+    Raises:
+        UsageError: the record has it no more.
+    """
+    return read_plan(run.folder / PLAN) if "apply_plan" in run.options else None
+
+
+def go_on_with_plan(plan: Plan, state: Resumed, options: Options, watch: Watch, warn: Callable[[str], None]) -> Report:
+    """Goes on with a run of `apply_plan`, on the hosts that are not done.
+
+    A node that the first try had come to must have been as the plan says before that: it keeps what the try found. One that cannot be
+    looked at is let be: it ends by itself, like any node that is lost, and by itself it compares its state with the plan.
+
+    Raises:
+        UsageError: something that the plan stands on is not as it was; nothing was touched.
+    """
+    options = _as_planned(plan, options)
+    _refuse(moved(plan.fingerprint, _fingerprint(options, plan.salt)))
+    refuse_unless_plain(state.left)
+    if state.left:
+        left = dataclasses.replace(options, limit=pattern(state.left))
+        states = _states(_look(left, watch, warn, former=state.run.id))
+        seen = {name: host for name, host in plan.hosts.items() if name in states}
+        _refuse(moved_nodes(dataclasses.replace(plan, hosts=seen), states))
+    options = _narrowed(plan, options)
+    return provision(options, watch, warn, lambda fold: mark_deviations(plan, fold.hosts), resumed=state)
+
+
+def _as_planned(plan: Plan, options: Options) -> Options:
+    """The plan says which nodes and roles are meant, and what each node has to be like."""
     wanted = plan.options
-    options = dataclasses.replace(
+    return dataclasses.replace(
         options,
         inventory=Path(wanted["inventory"]),
         limit=wanted["limit"],
@@ -58,26 +107,32 @@ def apply_plan(plan: Plan, options: Options, watch: Watch, warn: Callable[[str],
         skip_tags=tuple(wanted["skip_tags"]),
         become=options.become or wanted["become"],
         while_serving=options.while_serving or wanted["while_serving"],
+        variables={"backup_expected": {name: digest(host.state) for name, host in plan.hosts.items()}},
+        plan=plan.document,
     )
-    _refuse(moved(plan.fingerprint, _fingerprint(options, plan.salt)))
-    if plan.left_out:
-        limit = pattern(list(plan.hosts))
-        if limit is None:
-            raise UsageError("the plan leaves hosts out, and a name in it means more in a pattern of Ansible")
-        options = dataclasses.replace(options, limit=limit)
-    # Only what is tagged `always` runs: the look at the node before a run.
-    look = provision(dataclasses.replace(options, check=True, tags=("always",), skip_tags=()), watch, warn)
-    away = [host for host in look.hosts if host.status not in (Status.OK, Status.CHANGED, Status.PARTLY)]
-    if look.interrupted or away:
-        raise PdError(
-            "the nodes of the plan cannot all be looked at, so nothing was touched",
-            detail="\n".join(f"{host.name}: {_why(host)}" for host in away) or None,
-            code=ExitCode.INTERRUPTED if look.interrupted else ExitCode.INCOMPLETE,
-        )
-    _refuse(moved_nodes(plan, _states(look)))
-    expected = {name: digest(host.state) for name, host in plan.hosts.items()}
-    options = dataclasses.replace(options, variables={"backup_expected": expected})
-    return provision(options, watch, warn, lambda fold: mark_deviations(plan, fold.hosts))
+
+
+def _narrowed(plan: Plan, options: Options) -> Options:
+    """Without the hosts that the plan leaves out."""
+    if not plan.left_out:
+        return options
+    limit = pattern(list(plan.hosts))
+    if limit is None:
+        raise UsageError("the plan leaves hosts out, and a name in it means more in a pattern of Ansible")
+    return dataclasses.replace(options, limit=limit)
+
+
+def _look(options: Options, watch: Watch, warn: Callable[[str], None], former: str = "") -> Report:
+    """Only what is tagged `always` runs: the look at the node before a run. former: as of the role `backup`."""
+    variables = {"backup_former": former} if former else {}
+    look = provision(
+        dataclasses.replace(options, check=True, tags=("always",), skip_tags=(), variables=variables, plan=None),
+        watch,
+        warn,
+    )
+    if look.interrupted:
+        raise PdError("interrupted while the nodes were looked at; nothing was touched", code=ExitCode.INTERRUPTED)
+    return look
 
 
 def _why(host: HostResult) -> str:

@@ -5,6 +5,7 @@ events.jsonl    Ansible's events, one a line, and pdctl's own (`pdctl_resumed`);
 hosts/NAME.json the result of one host
 backups/NAME.json what the node kept of its state before the run, without large files
 summary.json    the document that `-o json` prints
+plan.json       the plan that was applied, where one was
 inventory/      the inventory as it was, with the policy, group_vars and host_vars beside it (regular files only)
 ansible.log     what Ansible printed
 private-*       what Ansible is given, the values of `-e` too: gone when it ends; of a killed run, with the next one
@@ -29,6 +30,7 @@ from pdctl.provisioning.operator import operator
 from pdctl.provisioning.outcome import RESUMED
 
 BACKUPS = "backups"
+PLAN = "plan.json"
 PRIVATE = "private-"
 _BESIDE = ("policy.yml", "group_vars", "host_vars")
 
@@ -110,6 +112,9 @@ class RunRecord:
         left_out = copy_regular([path for path in wanted if os.path.lexists(path)], target)
         if left_out:
             _write(target / "NOT-COPIED.txt", "".join(f"{line}\n" for line in left_out).encode(errors="replace"))
+
+    def keep_plan(self, plan: Mapping[str, Any]) -> None:
+        _write_json(self.folder / PLAN, plan)
 
     def event(self, event: Mapping[str, Any]) -> None:
         self._events.write(json.dumps(event, ensure_ascii=False) + "\n")

@@ -32,7 +32,9 @@ def host_details(host: HostResult, *, diff: bool) -> list[str]:
         lines += [f"left alone: {host.held_by}"]
     if host.unreachable is not None:
         lines += [f"unreachable: {host.unreachable}"]
-    if host.failure is not None:
+    if host.failure is not None and host.status is Status.UNFIT:
+        lines += [f"unfit, and not touched: {' '.join(host.failure.message.split())}"]
+    elif host.failure is not None:
         lines += [f"failed at `{host.failure.role} : {host.failure.task}`", *host.failure.message.splitlines()]
     lines += [_problem(problem) for problem in host.problems]
     if host.unverified is not None:

@@ -10,6 +10,7 @@ from pdctl.provisioning.fingerprint import fingerprint
 from pdctl.provisioning.options import Options
 from pdctl.provisioning.outcome import HostResult
 from pdctl.provisioning.plan import moved
+from pdctl.provisioning.planned import go_on_with_plan, plan_of
 from pdctl.provisioning.run import Report, Resumed, Watch, provision
 from pdctl.provisioning.runner import extra_variables
 from pdctl.provisioning.runs import Run, State, all_runs, find_run, results
@@ -93,6 +94,8 @@ def resume(state: Resumed, options: Options, watch: Watch, warn: Callable[[str],
     Raises:
         UsageError: something that the run stood on is not as it was, and nothing was touched; else as of `provision`.
     """
+    if plan := plan_of(state.run):
+        return go_on_with_plan(plan, state, options, watch, warn)
     basis = state.run.about["basis"]
     variables = extra_variables(options.extra_vars)
     inventory = load_inventory(options.inventory, limit=options.limit, variables=variables)

@@ -87,7 +87,7 @@ def provision(
     addresses = {host.name: host.address for host in inventory}
     if resumed or options.drift:
         refuse_unless_plain(addresses)
-    fold = Fold(addresses.items(), impact_by_role())
+    fold = Fold(addresses.items(), impact_by_role(), options.connect_timeout_s)
     groups = [tuple(addresses)] if options.check else batches(list(addresses), options.canary, options.serial)
     if resumed:
         record = RunRecord.again(resumed.run.folder, resumed.run.about, resumed.left)
@@ -97,6 +97,8 @@ def provision(
     try:
         if resumed is None:
             record.keep_inventory(options.inventory)
+            if options.plan is not None:
+                record.keep_plan(options.plan)
         course = _Course(options, inventory, record, fold, watch, warn)
         if resumed:
             course.prove_anew(name for name in addresses if name not in resumed.left)
@@ -141,7 +143,7 @@ class _Course:
                 asked, self.record.folder, only, results, self._event, passwords_in_inventory=passwords
             )
             hosts = [(host, self.fold.hosts[host.name]) for host in self.inventory if host.name in group]
-            free_locks(self.record.id, hosts, self.options.connect_timeout_s, self.warn)
+            free_locks(self.record.id, hosts, self.options, self.warn)
             if not ended.interrupted:
                 self._prove(group)
             failed = bad(self.fold.hosts[name] for name in group)
@@ -193,7 +195,8 @@ class _Course:
         from pdctl.provisioning.verify import verify
 
         began = time.monotonic()
-        verify(self.inventory, hosts, owners, float(self.options.connect_timeout_s))
+        connect_s = float(self.options.connect_timeout_s)
+        verify(self.inventory, hosts, owners, connect_s, self.options.become_password)
         wrong = [host for host in self.inventory if host.name in hosts and _only_here_known(hosts[host.name])]
         forget(wrong, self.options, self.warn)
         self.verify_s += time.monotonic() - began

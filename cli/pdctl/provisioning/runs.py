@@ -100,7 +100,8 @@ def results(run: Run) -> Results:
     if run.state is State.ENDED:
         return _written(run)
     faults: list[str] = []
-    fold = Fold(((name, str(address)) for name, address in run.hosts.items()), impact_by_role())
+    hosts = [(name, str(address)) for name, address in run.hosts.items()]
+    fold = Fold(hosts, impact_by_role(), run.options.get("connect_timeout_s"))
     try:
         for event in _events(run.folder / "events.jsonl", faults):
             fold.step(event)

@@ -19,12 +19,14 @@ from pdctl.provisioning.outcome import UNPROVEN, HostResult
 _DEADLINE_S = 120.0
 
 
-def verify(inventory: Inventory, hosts: Mapping[str, HostResult], owners: Iterable[str], connect_s: float) -> None:
-    """Looks at these hosts of the inventory and adds to their problems. owners: the roles that ran."""
+def verify(
+    inventory: Inventory, hosts: Mapping[str, HostResult], owners: Iterable[str], connect_s: float, sudo: str | None
+) -> None:
+    """Looks at these hosts of the inventory and adds to their problems. owners: the roles that ran. sudo: as of `collect`."""
     nodes = replace(inventory, hosts=tuple(host for host in inventory if host.name in hosts))
     try:
         policy_of = policy_for(nodes)
-        seen = look(nodes, policy_of, connect_s=connect_s, deadline_s=_DEADLINE_S, interval_s=0)
+        seen = look(nodes, policy_of, connect_s=connect_s, deadline_s=_DEADLINE_S, interval_s=0, sudo=sudo)
         findings = examine(seen, policy_of, [check for check in CHECKS if isinstance(check, NodeCheck)])
     except UsageError as error:
         for host in hosts.values():

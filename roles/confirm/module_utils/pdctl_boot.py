@@ -7,6 +7,7 @@ from pathlib import Path
 SCRIPTS = Path("/usr/local/lib/pdctl")
 UNITS = Path("/etc/systemd/system")
 RULES = Path("/etc/udev/rules.d")
+DEVICE_CLASS = "/sys/class/infiniband"
 
 SCRIPT = """#!/bin/sh
 # Written by pdctl from its policy: {what}. Run by {unit}; each value is read back by `pdctl doctor`.
@@ -17,6 +18,8 @@ failed=0
 step() {{
     timeout 30 "$@" </dev/null || {{ failed=1; printf 'failed: %s\\n' "$*" >&2; }}
 }}
+# The driver of an interface may still be at work on its RDMA device.
+timeout 30 udevadm settle </dev/null 2>/dev/null || :
 {steps}
 exit $failed
 """
@@ -24,6 +27,8 @@ UNIT = """# Written by pdctl from its policy.
 [Unit]
 Description=pdctl: {what}
 After=network.target systemd-udev-settle.service
+# A node's ports appear one after the other, and each starts it.
+StartLimitIntervalSec=0
 
 [Service]
 Type=oneshot
@@ -34,6 +39,8 @@ WantedBy=multi-user.target
 """
 RULE = """# Written by pdctl from its policy: a driver that is loaded again starts from its own settings.
 {rows}"""
+# Without a name: udev may give the device another one than that of its appearance.
+DEVICES = 'ACTION=="add", SUBSYSTEM=="infiniband", TAG+="systemd", ENV{{SYSTEMD_WANTS}}+="{unit}"\n'
 ROW = 'ACTION=="add", SUBSYSTEM=="net", {key}=="{name}", TAG+="systemd", ENV{{SYSTEMD_WANTS}}+="{unit}"\n'
 
 
@@ -46,13 +53,18 @@ def paths(area):
 
 
 def files(area, what, ports, steps):
-    """Path -> (text, mode). steps: (interface or None, commands): those of an interface that is not there are left out."""
+    """Path -> (text, mode). ports: interfaces whose appearance starts the unit; that of any RDMA device does where one has steps.
+
+    steps: (the sysfs folder of an interface or RDMA device, or None; commands): those of one that is not there are left out.
+    """
     lines = []
-    for port, commands in steps:
-        there = f"[ ! -d {shlex.quote(f'/sys/class/net/{port}')} ] || " if port else ""
+    for folder, commands in steps:
+        there = f"[ ! -d {shlex.quote(folder)} ] || " if folder else ""
         lines += [f"{there}step {' '.join(map(shlex.quote, argv))}" for argv in commands]
     _folder, script, unit, rule = paths(area)
-    rows = [ROW.format(key=key, name=name, unit=unit_of(area)) for name in sorted(ports) for key in ("KERNEL", "NAME")]
+    devices = any((folder or "").startswith(f"{DEVICE_CLASS}/") for folder, _commands in steps)
+    rows = [DEVICES.format(unit=unit_of(area))] if devices else []
+    rows += [ROW.format(key=key, name=name, unit=unit_of(area)) for name in sorted(ports) for key in ("KERNEL", "NAME")]
     return {
         script: (SCRIPT.format(what=what, unit=unit_of(area), steps="\n".join(lines)), 0o755),
         unit: (UNIT.format(what=what, script=script), 0o644),

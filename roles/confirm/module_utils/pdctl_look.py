@@ -14,7 +14,7 @@ def answer(module, area, what, wanted, holds, problems, notices, ports):
     at_boot = {}
     if wanted:
         rows = [
-            (port_of(name), settings.commands(name, value, None))
+            (folder_of(name), settings.commands(name, value, None))
             for name, value in wanted.items()
             if name not in missing
         ]
@@ -47,9 +47,11 @@ def answer(module, area, what, wanted, holds, problems, notices, ports):
     )
 
 
-def port_of(name):
-    """The interface that a setting is of, or None: of an RDMA device, of a file of debugfs."""
+def folder_of(name):
+    """The sysfs folder of the interface or RDMA device that a setting is of, or None: of a file of debugfs."""
     kind, _space, of = name.partition(" ")
     if kind in settings.QOS:
-        return of
-    return of.split("/")[4] if of.startswith("/sys/class/net/") else None
+        return f"/sys/class/net/{of}"
+    if kind == "tos":
+        return f"{boot.DEVICE_CLASS}/{of.partition('/')[0]}"
+    return "/".join(of.split("/")[:5]) if of.startswith("/sys/class/") else None

@@ -39,6 +39,8 @@ problems:
 FLAGS = {"memlock": ("Sl", "Hl"), "nofile": ("Sn", "Hn")}
 RESOURCES = {"memlock": (resource.RLIMIT_MEMLOCK, 1024), "nofile": (resource.RLIMIT_NOFILE, 1)}
 SCRIPT = "; ".join(f"ulimit -{flag}" for pair in FLAGS.values() for flag in pair)
+# A manager that was told to read its files anew a moment ago now and then loses a transient unit.
+ATTEMPTS = 3
 SESSIONS = {
     "login": ["su", "-s", "/bin/sh", "root", "-c", SCRIPT],
     "service": ["systemd-run", "--quiet", "--wait", "--collect", "--pipe", "/bin/sh", "-c", SCRIPT],
@@ -59,10 +61,19 @@ def kernel_refusal(limit, wanted):
     return None
 
 
+def look(module, command):
+    """(what a session printed, why it printed nothing)."""
+    for _attempt in range(ATTEMPTS):
+        code, printed, said = module.run_command(command)
+        if printed.strip():
+            return printed, ""
+    return "", said.strip() or f"{command[0]} printed nothing and ended with exit code {code}"
+
+
 def judge(session, limit, bound, wanted, live, said):
     record = {"key": f"{session} {bound} {limit}", "wanted": wanted, "live": live, "outcome": "kept"}
     if live is None:
-        return dict(record, outcome="refused", message=f"could not be read: {said or 'no output'}")
+        return dict(record, outcome="refused", message=f"could not be read: {said}")
     if live == wanted:
         return record
     number = kernel_refusal(limit, wanted)
@@ -80,11 +91,11 @@ def main():
     )
     results = []
     for session, command in SESSIONS.items():
-        _code, printed, said = module.run_command(command)
+        printed, said = look(module, command)
         values = iter(printed.split())
         for limit in FLAGS:
             for bound in ("soft", "hard"):
-                results.append(judge(session, limit, bound, module.params[limit], next(values, None), said.strip()))
+                results.append(judge(session, limit, bound, module.params[limit], next(values, None), said))
     module.exit_json(changed=False, results=results, problems=[r for r in results if r["outcome"] != "kept"])
 
 

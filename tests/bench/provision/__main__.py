@@ -1,6 +1,6 @@
 """Measures `pdctl provision` on lab nodes: against plain ansible-playbook over the same roles, and a second run with --drift.
 
-usage: python -m tests.bench.provision [--nodes N] [--repeat R]
+usage: python -m tests.bench.provision [--nodes N] [--repeat R] [--tags TAGS]
 
 Prints a table. Of each the median of R runs (seconds, wall clock) and their range; runs of the kinds take turns, so that
 another load on the machine meets all of them. The doctor's look after a run is told apart.
@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tests.lab.conftest import prepare
@@ -33,7 +33,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, default=4)
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--tags", help="only these roles, in all kinds of runs: fifty nodes take long")
     given = parser.parse_args()
+    tags = ["--tags", given.tags] if given.tags else []
     if missing := prepare() or _too_few_watches(given.nodes):
         print(f"error: {missing}", file=sys.stderr)
         return 2
@@ -42,12 +44,13 @@ def main() -> int:
         for at in range(0, len(names), _AT_ONCE):
             lab.up(names[at : at + _AT_ONCE])
         site = Site(lab, Path(folder), {"prefill": names})
-        first = _pdctl(site)
+        first = _pdctl(site, *tags)
         print(
-            f"{given.nodes} nodes, {default_forks()} forks; the first run, which changed them: {first['run']:.1f} s",
+            f"{given.nodes} nodes, {given.tags or 'all roles'}, {default_forks()} forks;"
+            f" the first run, which changed them: {first['run']:.1f} s",
             flush=True,
         )
-        _report(_measured(site, given.repeat))
+        _report(_measured(site, given.repeat, tags))
     return 0
 
 
@@ -60,16 +63,17 @@ def _too_few_watches(nodes: int) -> str | None:
     )
 
 
-def _measured(site: Site, repeat: int) -> Mapping[str, list[float]]:
+def _measured(site: Site, repeat: int, tags: Sequence[str]) -> Mapping[str, list[float]]:
     kinds: Mapping[str, Callable[[Site], Mapping[str, float]]] = {
-        "ansible-playbook": _bare,
-        "pdctl provision": _pdctl,
-        "pdctl provision --drift": lambda site: _pdctl(site, "--drift"),
+        "ansible-playbook": lambda site: _bare(site, *tags),
+        "pdctl provision": lambda site: _pdctl(site, *tags),
+        "pdctl provision --drift": lambda site: _pdctl(site, *tags, "--drift"),
     }
     seconds: dict[str, list[float]] = {}
     for _ in range(repeat):
         for kind, measure in kinds.items():
             for part, value in measure(site).items():
+                print(f"{kind}, {part}: {value:.1f} s", flush=True)
                 seconds.setdefault(kind if part == "run" else f"{kind}, {part}", []).append(value)
     return seconds
 
@@ -89,7 +93,7 @@ def _pdctl(site: Site, *options: str) -> Mapping[str, float]:
     return {"run": whole - doctor} if "--drift" in options else {"run": whole - doctor, "the doctor's look": doctor}
 
 
-def _bare(site: Site) -> Mapping[str, float]:
+def _bare(site: Site, *options: str) -> Mapping[str, float]:
     """The same playbook with the same forks; an id of a run, so that the roles `backup` and `guard` do the same work."""
     root = content_root()
     run = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-00000a"
@@ -103,7 +107,7 @@ def _bare(site: Site) -> Mapping[str, float]:
         program = str(Path(sys.executable).with_name("ansible-playbook"))
         argv = (program, "-i", str(site.ini()), str(root / "playbooks/provision.yml"), "-e", f"backup_run={run}")
         began = time.monotonic()
-        site.lab.run(*argv, "--forks", str(default_forks()), environment=environment, timeout_s=_DEADLINE_S)
+        site.lab.run(*argv, *options, "--forks", str(default_forks()), environment=environment, timeout_s=_DEADLINE_S)
         return {"run": time.monotonic() - began}
 
 

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,11 @@ from tests.lab.vm.machine import Card, VirtualMachine
 
 PDCTL = Path(sys.executable).with_name("pdctl")
 POLICY = Path(__file__).parents[3] / "roles/policy/files/policy.yml"
+POLICY_VALUES: dict[str, Any] = yaml.safe_load(POLICY.read_text(encoding="utf-8"))
 FIT = "fit"
 CONTROLLER = "10.77.0.1"
 # Of one run of pdctl against an emulated machine, beside other work.
-_DEADLINE_S = 1200.0
+_DEADLINE_S = 3600.0
 
 
 def make_fit(vm: VirtualMachine) -> None:
@@ -32,7 +34,7 @@ def make_fit(vm: VirtualMachine) -> None:
 
 def set_up(vm: VirtualMachine) -> None:
     """A soft RoCE device on the data card, and on the card what the policy's `fabric` says of QoS."""
-    fabric = yaml.safe_load(POLICY.read_text(encoding="utf-8"))["fabric"]
+    fabric = POLICY_VALUES["fabric"]
     card, lossless = Card.DATA.device, fabric["lossless_priority"]
     pause = "on" if fabric["global_pause"] else "off"
     rdma.add_rxe(vm)
@@ -49,7 +51,7 @@ def keep_time(vm: VirtualMachine) -> None:
 
     It steps the clock at its first update only, as on a machine that has been up for a while.
     """
-    server = vm.lab.start(sys.executable, str(Path(__file__).with_name("timeserver.py")), CONTROLLER)
+    server = serve_time(vm)
     vm.ssh(
         f"echo 'server {CONTROLLER} iburst minpoll 1 maxpoll 2' >/etc/chrony/sources.d/lab.sources && "
         "sed -i 's/^makestep .*/makestep 1 1/' /etc/chrony/chrony.conf && "
@@ -60,10 +62,14 @@ def keep_time(vm: VirtualMachine) -> None:
         raise RuntimeError(f"the time server ended: {server.communicate()[1]}")
 
 
-def diagnose(vm: VirtualMachine) -> list[dict[str, Any]]:
-    """The findings of `pdctl doctor` on the machine. Raises RuntimeError when it did not see all of it."""
-    patient = ("--timeout", "900", "--interval", "0")
-    process = vm.lab.start(str(PDCTL), "doctor", str(vm.lab.inventory(vm)), *patient, "-o", "json")
+def serve_time(vm: VirtualMachine) -> subprocess.Popen[str]:
+    """A time server on the controller; it ends with the lab."""
+    return vm.lab.start(sys.executable, str(Path(__file__).with_name("timeserver.py")), CONTROLLER)
+
+
+def ask(vm: VirtualMachine, *arguments: str) -> tuple[int, dict[str, Any]]:
+    """Exit code and document of a pdctl command on the controller. Raises RuntimeError where there is no document."""
+    process = vm.lab.start(str(PDCTL), *arguments, "-o", "json")
     try:
         stdout, stderr = process.communicate(timeout=_DEADLINE_S)
     except subprocess.TimeoutExpired:
@@ -71,8 +77,17 @@ def diagnose(vm: VirtualMachine) -> list[dict[str, Any]]:
         process.wait()
         raise
     if not stdout.startswith("{"):
-        raise RuntimeError(f"pdctl doctor: exit {process.returncode}\n{stderr}")
-    document = json.loads(stdout)
+        raise RuntimeError(f"pdctl {arguments[0]}: exit {process.returncode}\n{stderr}")
+    return process.returncode, json.loads(stdout)
+
+
+def diagnose(vm: VirtualMachine, policy: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+    """The findings of `pdctl doctor` on the machine, of a site with this policy.
+
+    Raises RuntimeError when it did not see all of it.
+    """
+    patient = ("--timeout", "900", "--interval", "0")
+    _code, document = ask(vm, "doctor", str(vm.lab.inventory(vm, policy=policy)), *patient)
     late = [finding["summary"] for finding in document["findings"] if "used up" in finding["summary"]]
     if document["incomplete"] or late:
         raise RuntimeError(f"pdctl doctor did not see all of {vm.name}: {document['incomplete']} {late[:1]}")

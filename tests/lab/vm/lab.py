@@ -70,14 +70,23 @@ class VirtualLab(Lab):
         """Start `count` machines more, without waiting."""
         return [self._start(len(self.machines) + 1) for _ in range(count)]
 
-    def inventory(self, *machines: VirtualMachine, variables: Mapping[str, Any] | None = None) -> Path:
-        """An inventory file of these machines (all when none is named), each in both pools, as stand-ins without a GPU."""
+    def inventory(
+        self,
+        *machines: VirtualMachine,
+        variables: Mapping[str, Any] | None = None,
+        policy: Mapping[str, Any] | None = None,
+    ) -> Path:
+        """An inventory file of these machines (all when none is named), each in both pools, as stand-ins without a GPU.
+
+        policy: what the site overrides, in a file beside it.
+        """
         chosen = machines or tuple(self.machines.values())
         hosts = {machine.name: dict(self._connection(machine)) | dict(variables or {}) for machine in chosen}
         names: dict[str, None] = dict.fromkeys(hosts)
         document = {"all": {"hosts": hosts, "children": {pool: {"hosts": names} for pool in ("prefill", "decode")}}}
         path = self.folder / "machines.yml"
         path.write_text(yaml.safe_dump(document), encoding="utf-8")
+        path.with_name("policy.yml").write_text(yaml.safe_dump(dict(policy or {})), encoding="utf-8")
         return path
 
     def start_in_fabric(self, command: Sequence[str], log: Path) -> subprocess.Popen[bytes]:

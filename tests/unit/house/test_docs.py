@@ -40,6 +40,16 @@ def test_commands_exist(page: Path) -> None:
             assert inner in below, f"pdctl {name} {inner}"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=_page)
+def test_tests_that_a_page_names_exist(page: Path) -> None:
+    for file, test in re.findall(r"`(?:[\w/]+/)?(?:(test_\w+\.py)|(test_\w+))`", page.read_text(encoding="utf-8")):
+        if file:
+            assert list((ROOT / "tests").rglob(file)), file
+        else:
+            found = subprocess.run(["git", "grep", "-qE", rf"def {test}\(", "--", "tests"], cwd=ROOT)
+            assert found.returncode == 0, test
+
+
 def test_no_file_names_the_place_of_this_checkout() -> None:
     found = subprocess.run(["git", "grep", "-nF", f"{ROOT}/"], cwd=ROOT, capture_output=True, text=True)
     assert found.stdout == ""

@@ -16,7 +16,7 @@ from pdchecks.evidence import Block, Evidence, read_blocks
 from pdchecks.hardware import Hardware, RdmaNic, hardware
 from pdchecks.nodefacts import gather
 from pdchecks.unknown import Unknown
-from pdctl.discovering import Discovery, exit_code, judged
+from pdctl.discovering import Discovery, compare_kinds, compared, exit_code, judged
 from pdctl.host_vars import NotWritable, edit, write
 from pdctl.inventory import Host, load_inventory
 from pdctl.policy_source import policy_for
@@ -203,16 +203,20 @@ def _discover(
     )
 
 
-def test_a_driver_on_this_machine_is_asked_shown_and_written_only_with_a_word(tmp_path: Path) -> None:
-    """nvidia-smi is a script here that prints what a driver of an H100 prints."""
-    tool = tmp_path / "bin" / "nvidia-smi"
+def _driver(folder: Path) -> Path:
+    """nvidia-smi is a script here that prints what a driver of an H100 prints. The folder that holds it."""
+    tool = folder / "bin" / "nvidia-smi"
     tool.parent.mkdir()
     tool.write_text(
         f"#!/bin/sh\ncase \"$*\" in *name*) cat <<'E'\n{_gpus('NVIDIA H100 PCIe').output}\nE\n;; esac\n",
         encoding="utf-8",
     )
     tool.chmod(0o755)
-    path = {"PATH": f"{tool.parent}{os.pathsep}{os.environ['PATH']}"}
+    return tool.parent
+
+
+def test_a_driver_on_this_machine_is_asked_shown_and_written_only_with_a_word(tmp_path: Path) -> None:
+    path = {"PATH": f"{_driver(tmp_path)}{os.pathsep}{os.environ['PATH']}"}
     inventory = tmp_path / "hosts.ini"
     inventory.write_text("here ansible_connection=local rack=1\n", encoding="utf-8")
     silent = _discover(inventory, environment=path)
@@ -229,3 +233,48 @@ def test_a_driver_on_this_machine_is_asked_shown_and_written_only_with_a_word(tm
     differs = _discover(inventory, "--yes", environment=path)
     assert differs.returncode == 1 and not (tmp_path / "host_vars" / "here.yml").exists()
     assert "declared `a100`" in differs.stdout and "has `h100-pcie`" in differs.stdout
+
+
+@pytest.mark.parametrize(
+    ("declared", "there", "said"),
+    [
+        (
+            "a100",
+            H100,
+            "`gpu_kind` is declared `a100` by group prefill, and the node has `h100-sxm` (NVIDIA H100 80GB HBM3); "
+            "a stand-in says `simulated: true`",
+        ),
+        (
+            "h100",
+            Hardware("cpu", "", 0, ()),
+            "`gpu_kind` is declared `h100` by group prefill, and the node has `cpu`; ",
+        ),
+        ("H100", H100, ""),
+        ("h100", Hardware(Unknown("nvidia-smi answered nothing"), "", 0, ()), "nvidia-smi answered nothing"),
+        ("h100", Unknown("no answer within 5 s"), "no answer within 5 s"),
+    ],
+    ids=["another", "none", "the same", "a silent driver", "not reached"],
+)
+def test_a_declared_kind_is_compared_with_the_node_or_it_is_said_why_not(
+    declared: str, there: Hardware | Unknown, said: str
+) -> None:
+    told = compared(_host(gpu_kind=declared), there, "group prefill")
+    nobody_can_tell = isinstance(there, Unknown) or isinstance(there.gpu_kind, Unknown)
+    assert isinstance(told, Unknown) is nobody_can_tell
+    text = told.reason if isinstance(told, Unknown) else told
+    assert text.startswith(said) and "\n" not in text and bool(text) is bool(said)
+
+
+def test_a_node_with_another_gpu_is_named_and_a_stand_in_spared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{_driver(tmp_path)}{os.pathsep}{os.environ['PATH']}")
+    inventory = tmp_path / "hosts.ini"
+    inventory.write_text(
+        "[prefill]\nhere\npretends simulated=true\nsame gpu_kind=h100\n[prefill:vars]\ngpu_kind=a100\n"
+        "[all:vars]\nansible_connection=local\n",
+        encoding="utf-8",
+    )
+    kinds = compare_kinds(load_inventory(inventory), connect_s=5.0, sudo=None)
+    assert set(kinds.wrong) == {"here"} and kinds.untold == {}
+    assert "is declared `a100` by group prefill, and the node has `h100-pcie`" in kinds.wrong["here"]

@@ -310,6 +310,29 @@ def test_congestion_control_of_the_lossless_priority_alone_is_switched_in_sysfs(
     assert Path(path).read_text(encoding="utf-8") == "1"
 
 
+def test_what_is_made_again_at_boot_leaves_out_what_is_not_there_and_follows_whatever_appears() -> None:
+    boot, look = _util("pdctl_boot"), _util("pdctl_look")
+    settings = (
+        "pfc eth0",
+        "tos mlx5_0/1",
+        "file /sys/class/infiniband/mlx5_0/tc/1/traffic_class",
+        "file /sys/kernel/debug/x",
+    )
+    places = [look.folder_of(name) for name in settings]
+    assert places == ["/sys/class/net/eth0", "/sys/class/infiniband/mlx5_0", "/sys/class/infiniband/mlx5_0", None]
+    script, unit, rule = (
+        text for text, _mode in boot.files("qos", "x", ["eth0"], [(place, [["true"]]) for place in places]).values()
+    )
+    steps = [line for line in script.splitlines() if line.endswith("step true")]
+    assert steps == [f"[ ! -d {place} ] || step true" if place else "step true" for place in places]
+    # systemd gives up on a unit that is started more often than it likes: a node has many ports.
+    assert "StartLimitIntervalSec=0" in unit
+    started = [line.split(", ") for line in rule.splitlines() if "pdctl-qos.service" in line]
+    assert {line[1] for line in started} == {'SUBSYSTEM=="net"', 'SUBSYSTEM=="infiniband"'}
+    without = boot.files("dcqcn", "x", ["eth0"], [(places[0], [["true"]])])
+    assert not any("infiniband" in text for text, _mode in without.values())
+
+
 def test_what_moves_with_an_mtu_goes_back_with_it_and_never_above_what_it_stands_on(sysfs: Sysfs) -> None:
     settings = _util("pdctl_settings")
     sysfs.link("ens1", mtu=9000)

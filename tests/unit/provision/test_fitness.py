@@ -149,6 +149,8 @@ Host key verification failed.
         pytest.param("ops@10.0.0.1: Permission denied (publickey,password).", "takes none of the keys", id="denied"),
         pytest.param("ssh: connect to host 10.0.0.1 port 22: Connection refused", "nothing listens", id="refused"),
         pytest.param("ssh: connect to host 10.0.0.1 port 22: Connection timed out", "no answer from", id="silent"),
+        pytest.param("Connection timed out during banner exchange", "nothing answers there", id="slow"),
+        pytest.param("Timeout, server 10.0.0.1 not responding.", "stopped answering in the middle", id="stalled"),
         pytest.param("ssh: Could not resolve hostname p1: Name or service not known", "does not resolve", id="name"),
         pytest.param("kex_exchange_identification: read: Connection reset by peer", "speaks no SSH", id="no-ssh"),
         pytest.param('Load key "/x/id": invalid format\nops@h: Permission denied (publickey).', "takes none", id="key"),
@@ -159,3 +161,9 @@ Host key verification failed.
 def test_what_ssh_says_becomes_one_line_that_keeps_its_words(said: str, meant: str) -> None:
     told = in_plain_words(said)
     assert meant in told and "\n" not in told and "@@@" not in told
+
+
+@pytest.mark.parametrize("said", ["Connection timed out during banner exchange", "ssh: connect: Connection timed out"])
+def test_a_deadline_that_passed_is_named(said: str) -> None:
+    assert " within 7 s (ssh: " in in_plain_words(said, 7)
+    assert "WITHIN" not in in_plain_words(said)

@@ -44,6 +44,40 @@ def test_a_failed_task_fails_the_host_with_its_reason() -> None:
     assert host.failure == Failure("r", "go", "no space left")
 
 
+BEFOREHAND = ("python", "preflight", "policy", "guard", "confirm", "backup")
+
+
+@pytest.mark.parametrize("role", BEFOREHAND)
+def test_a_node_that_is_refused_before_any_role_changes_it_is_unfit_and_nothing_was_done_there(role: str) -> None:
+    before = [_event("ok", role=name, res={"changed": False}) for name in BEFOREHAND[: BEFOREHAND.index(role)]]
+    host = _folded(*before, _event("failed", role=role, res={"msg": "no"}), _stats("n1"))
+    assert (host.status, host.touched) == (Status.UNFIT, False)
+    for check in (False, True):
+        assert exit_code([host], check=check, interrupted=False) is ExitCode.INCOMPLETE
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        _event("ok", role="locale", res={"changed": False}),
+        _event("start", role="sysctl"),
+        _event("ok", role="python", res={"changed": True}),
+        _event("ok", role="backup", action="pdctl_rollback", res={"changed": False}),
+    ],
+    ids=["a role ran", "a role began", "a Python was installed", "a rollback"],
+)
+def test_a_refusal_after_something_may_have_been_changed_is_a_failure(event: Mapping[str, Any]) -> None:
+    host = _folded(event, _event("failed", role="backup", res={"msg": "no"}), _stats("n1"))
+    assert host.status is Status.FAILED
+    assert exit_code([host], check=False, interrupted=False) is ExitCode.FAILED
+
+
+def test_wrong_arguments_of_the_first_role_touch_nothing() -> None:
+    action = "ansible.builtin.validate_argument_spec"
+    host = _folded(_event("failed", role="locale", action=action, res={"msg": "wrong type"}), _stats("n1"))
+    assert host.status is Status.UNFIT
+
+
 def test_a_bare_return_code_gives_way_to_what_the_command_said() -> None:
     host = _folded(_event("failed", res={"msg": "non-zero return code", "stderr": "sudo: not found"}))
     assert host.failure is not None and host.failure.message == "sudo: not found"
@@ -90,10 +124,11 @@ def test_events_of_other_hosts_and_kinds_are_no_one_s() -> None:
 
 def _host(status: Status, *, changed: bool = False) -> HostResult:
     begun = status is not Status.UNTOUCHED
-    host = HostResult("n", "10.0.0.1", tasks=3 * begun, finished=begun and status is not Status.INCOMPLETE)
+    finished = begun and status is not Status.INCOMPLETE
+    host = HostResult("n", "10.0.0.1", tasks=3 * begun, finished=finished, touched=begun and status is not Status.UNFIT)
     if changed or status is Status.CHANGED:
         host.changes.append(Change("r", "t"))
-    if status is Status.FAILED:
+    if status in (Status.FAILED, Status.UNFIT):
         host.failure = Failure("r", "t", "no")
     if status is Status.PARTLY:
         host.problems.append(PROBLEM)
@@ -109,7 +144,8 @@ def _host(status: Status, *, changed: bool = False) -> HostResult:
         ([Status.OK, Status.CHANGED], False, ExitCode.DONE),
         ([Status.OK, Status.UNREACHABLE], False, ExitCode.INCOMPLETE),
         ([Status.OK, Status.UNTOUCHED], False, ExitCode.INCOMPLETE),
-        ([Status.UNREACHABLE, Status.PARTLY], False, ExitCode.PARTLY),
+        ([Status.OK, Status.UNFIT], False, ExitCode.INCOMPLETE),
+        ([Status.UNREACHABLE, Status.UNFIT, Status.PARTLY], False, ExitCode.PARTLY),
         ([Status.UNREACHABLE, Status.PARTLY, Status.FAILED], False, ExitCode.FAILED),
         ([Status.INCOMPLETE], False, ExitCode.INCOMPLETE),
         ([Status.FAILED], True, ExitCode.INCOMPLETE),
@@ -159,6 +195,7 @@ def test_a_node_that_another_run_holds_is_left_alone_and_says_who() -> None:
 def test_a_lock_that_is_not_freed_is_known() -> None:
     assert _folded(_lock("begin")).locked
     assert not _folded(_lock("begin"), _lock("end")).locked
+    assert _folded(_lock("begin", "failed", msg="what run x began on this node still runs")).locked
 
 
 HELD = {"changed": False, "ansible_facts": {"guard_held": ["restart-engine"]}}

@@ -54,7 +54,7 @@ def test_a_plan_holds_changes_and_the_gravest_impact_and_no_secret() -> None:
     document = json.loads(json.dumps(_document()))
     jsonschema.validate(document, json.loads(SCHEMA.read_text(encoding="utf-8")))
     assert {name: host["impact"] for name, host in document["hosts"].items()} == {"n1": "restart-engine", "n2": "none"}
-    assert document["left_out"] == {"n3": "unreachable", "n4": "failed"}
+    assert document["left_out"] == {"n3": "unreachable", "n4": "unfit"}
     assert [change["impact"] for change in document["hosts"]["n1"]["changes"]] == ["none", "restart-engine"]
     assert "hunter2" not in json.dumps(document)
     assert Path(document["options"]["inventory"]).is_absolute()
@@ -98,6 +98,13 @@ def test_a_change_beyond_the_plan_is_a_problem_and_one_that_was_not_needed_a_not
     assert [(each["key"], each["outcome"]) for each in hosts["n1"].problems] == [("load", "unplanned")]
     assert [each["key"] for each in hosts["n1"].notices] == ["write"]
     assert (hosts["n2"].problems, hosts["n2"].notices) == ([], [])
+
+
+def test_what_an_earlier_try_was_told_is_not_told_twice(plan: Plan) -> None:
+    host = HostResult("n1", "10.0.0.1", 9, [Change("rdma", "load")], finished=True)
+    for _try in range(2):
+        mark_deviations(plan, {"n1": host, "n2": HostResult("n2", "10.0.0.2", 9, finished=True)})
+    assert (len(host.problems), len(host.notices)) == (1, 2)
 
 
 @pytest.mark.parametrize(

@@ -33,9 +33,12 @@ def _report() -> Report:
         }
     )
     stubborn.notices.append({"role": "rdma", "key": "ib_uverbs", "message": "no module"})
-    broken = HostResult("n3", "10.0.0.3", failure=Failure("preflight", "python", "no Python works"), finished=True)
+    broken = HostResult(
+        "n3", "10.0.0.3", failure=Failure("limits", "write", "no space left"), finished=True, touched=True
+    )
     ghost = HostResult("n4", "10.0.0.4", unreachable="No route to host", finished=True)
-    hosts = (changed, stubborn, broken, ghost, HostResult("n5", "10.0.0.5"))
+    unfit = HostResult("n6", "10.0.0.6", failure=Failure("preflight", "python", "no Python\nworks"), finished=True)
+    hosts = (changed, stubborn, broken, ghost, HostResult("n5", "10.0.0.5"), unfit)
     return Report(
         "20260101T000000Z-abcdef",
         Path("/r"),
@@ -58,6 +61,7 @@ def test_the_table_tells_every_ending_and_names_each_reason() -> None:
         "n3    10.0.0.3  failed       0        0",
         "n4    10.0.0.4  unreachable  0        0",
         "n5    10.0.0.5  untouched    0        0",
+        "n6    10.0.0.6  unfit        0        0",
         "",
         "甲一:",
         "  change: sysctl : set",
@@ -72,14 +76,17 @@ def test_the_table_tells_every_ending_and_names_each_reason() -> None:
         "  note: rdma: ib_uverbs: no module",
         "",
         "n3:",
-        "  failed at `preflight : python`",
-        "  no Python works",
+        "  failed at `limits : write`",
+        "  no space left",
         "",
         "n4:",
         "  unreachable: No route to host",
         "",
+        "n6:",
+        "  unfit, and not touched: no Python works",
+        "",
         "stopped: n3 ended failed, so 1 host(s) were not begun",
-        "done in 2.5 s: 1 changed, 1 partly, 1 failed, 1 unreachable, 1 untouched; run 20260101T000000Z-abcdef, record /r",
+        "done in 2.5 s: 1 changed, 1 partly, 1 failed, 1 unfit, 1 unreachable, 1 untouched; run 20260101T000000Z-abcdef, record /r",
     ]
 
 
@@ -88,7 +95,8 @@ def test_the_json_of_every_ending_follows_its_schema() -> None:
     jsonschema.validate(printed, json.loads(SCHEMA.read_text(encoding="utf-8")))
     assert printed["schema"] == "pdctl.provision/1"
     assert printed["summary"] == {
-        "ok": 0, "changed": 1, "reverted": 0, "partly": 1, "failed": 1, "unreachable": 1, "incomplete": 0, "untouched": 1,
+        "ok": 0, "changed": 1, "reverted": 0, "partly": 1, "failed": 1, "unfit": 1, "unreachable": 1, "incomplete": 0,
+        "untouched": 1,
     }  # fmt: skip
 
 

@@ -10,7 +10,9 @@ import pytest
 
 from pdctl.errors import UsageError
 from pdctl.provisioning.document import host_document
+from pdctl.provisioning.options import Options
 from pdctl.provisioning.outcome import Failure, HostResult, Status
+from pdctl.provisioning.plan import plan_document
 from pdctl.provisioning.record import RunRecord
 from pdctl.provisioning.resume import resumed, run_to_resume
 from pdctl.provisioning.runs import State, find_run, results
@@ -76,12 +78,13 @@ def test_the_hosts_that_are_done_are_not_done_again() -> None:
     "host",
     [
         HostResult("n", "a", unreachable="No route", finished=True),
+        HostResult("n", "a", failure=Failure("r", "t", "m"), finished=True, touched=True),
         HostResult("n", "a", failure=Failure("r", "t", "m"), finished=True),
         HostResult("n", "a", held_by="another run", finished=True),
         HostResult("n", "a", tasks=3),
         HostResult("n", "a"),
     ],
-    ids=["unreachable", "failed", "held by another", "incomplete", "not begun"],
+    ids=["unreachable", "failed", "unfit", "held by another", "incomplete", "not begun"],
 )
 def test_a_host_that_did_not_come_through_is_done_again(host: HostResult) -> None:
     record = _ended(host, HostResult("ok", "a", finished=True))
@@ -163,3 +166,22 @@ def test_a_missing_variable_is_named_and_asked_for_again(tmp_path: Path) -> None
     assert done.returncode == 2
     assert "variables: token" in done.stderr and "give the same `-e` again" in done.stderr
     assert find_run(record.id).state is State.ENDED
+
+
+def test_a_run_of_a_plan_goes_on_only_while_the_plan_holds(tmp_path: Path) -> None:
+    inventory = tmp_path / "hosts.ini"
+    inventory.write_text("n1 ansible_host=192.0.2.1\n", encoding="utf-8")
+    host = HostResult("n1", "192.0.2.1", finished=True)
+    asked = Options(inventory, tmp_path / "provision.yml").for_record()
+    plan = plan_document("20260101T000000Z-000001", "s", asked, BASIS["fingerprint"], (host,), {"n1": {}})
+    record = _record("n1", inventory=str(inventory), apply_plan=plan["run"])
+    record.keep_plan(plan)
+    _cut_off(record)
+    refused = _pdctl(record.id, "-e", "token=x")
+    assert refused.returncode == 2
+    assert "the plan no longer holds, so nothing was touched" in refused.stderr
+    assert "inventory: n1" in refused.stderr and "variables: token" in refused.stderr
+
+    (record.folder / "plan.json").unlink()
+    lost = _pdctl(record.id, "-e", "token=x")
+    assert lost.returncode == 2 and "no plan in" in lost.stderr

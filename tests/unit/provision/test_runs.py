@@ -46,6 +46,7 @@ def _pdctl(*arguments: str) -> subprocess.CompletedProcess[str]:
     "host",
     [
         _changed(),
+        HostResult("n", "a", failure=Failure("r", "t", "m"), finished=True, touched=True),
         HostResult("n", "a", failure=Failure("r", "t", "m"), finished=True),
         HostResult("n", "a", unreachable="No route", finished=True),
         HostResult("n", "a", problems=[{"role": "r", "key": "k", "outcome": "refused", "message": "m"}]),
