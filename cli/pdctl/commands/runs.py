@@ -76,8 +76,9 @@ def rollback(
 ) -> None:
     """Put back what a run changed on its nodes: files and live kernel parameters, exactly as they were.
 
-    Packages stay, and are named. A second rollback changes nothing. Exit codes as of `provision`; 5 also where
-    something was changed again since the run, and so nothing of that node was touched.
+    Packages stay, and are named. A second rollback changes nothing. What can cut a node off goes back first, and the node undoes it
+    by itself unless it is reached again. Exit codes as of `provision`; 5 also where something was changed again since the run, and so
+    nothing of that node was touched.
     """
     from pdctl.content import content_root
     from pdctl.provisioning.backup import limit_of, record_of, refuse_without_a_way_back, variables_of_a_way_back

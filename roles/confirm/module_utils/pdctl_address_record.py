@@ -23,6 +23,10 @@ def files(name, asked, owner, text_of):
     """
     if owner.get("shared"):
         raise Refused(f"{owner['unit']} configures {', '.join(owner['shared'])} as well")
+    if owner["by"] == "networkmanager-defaults" or (owner["by"] == "networkmanager" and not owner["file"]):
+        raise Refused(
+            "the profile by which NetworkManager configures it stands in no file below /etc: make one of your own"
+        )
     if owner["by"] == "networkd":
         return _networkd(asked, owner["unit"], text_of)
     if owner["by"] == "netplan":
