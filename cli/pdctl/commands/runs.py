@@ -85,8 +85,9 @@ def rollback(
 ) -> None:
     """Put back what a run changed on its nodes.
 
-    Files, units and live values come back exactly as they were. Packages stay, and are named. A second rollback
-    changes nothing. Exit codes as of `provision`; 5 also where something was changed again since the run, and so
+    Files, units and live values come back exactly as they were. Packages stay, and are named. A second rollback changes nothing.
+    What can cut a node off goes back first, and the node undoes it by itself unless it is reached again.
+    Exit codes as of `provision`; 5 also where something was changed again since the run, and so
     nothing of that node was touched.
     """
     from pdctl.content import content_root
