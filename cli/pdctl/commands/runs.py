@@ -69,7 +69,7 @@ def diff(run: str = _RUN, host: list[str] = _HOST, output: Format = _OUTPUT) -> 
 def rollback(
     run: str = typer.Argument(..., metavar="RUN", help="As of `show`; `last`: the newest that changed a node."),
     inventory: Path | None = typer.Option(None, "-i", "--inventory", help="Default: the one that the run had."),
-    check: bool = typer.Option(False, "--check", "-C", help="Touch nothing; list what comes back and what cannot."),
+    check: bool = typer.Option(False, "--check", "-C", help="Touch nothing; show what comes back, and what cannot."),
     diff: bool = typer.Option(False, "--diff", "-D", help="Show each file and value as it is and as it will be."),
     limit: str | None = typer.Option(
         None, "--limit", "-l", help="Only these hosts; default: all that the run reached."
@@ -115,7 +115,8 @@ def rollback(
         inventory=inventory or Path(str(recorded["inventory"])),
         playbook=content_root() / "playbooks" / "rollback.yml",
         check=check,
-        diff=diff,
+        # The list of what comes back is its diff.
+        diff=diff or check,
         limit=limit or (limit_of(record) if record else None),
         forks=forks or default_forks(),
         connect_timeout_s=timeout,
