@@ -12,6 +12,7 @@ private-*       what Ansible is given, the values of `-e` too: gone when it ends
 """
 
 import fcntl
+import hashlib
 import json
 import os
 import secrets
@@ -32,12 +33,16 @@ from pdctl.provisioning.outcome import RESUMED
 BACKUPS = "backups"
 PLAN = "plan.json"
 PRIVATE = "private-"
+_LONGEST_NAME = 180
 _BESIDE = ("policy.yml", "group_vars", "host_vars")
 
 
 def file_of(host: str) -> str:
-    """A name may hold a slash or a colon; no two names meet in one file."""
-    return f"{quote(host, safe='')}.json"
+    """A name may hold a slash or a colon, and be longer than a file's may; no two names meet in one file."""
+    quoted = quote(host, safe="")
+    if len(quoted) > _LONGEST_NAME:
+        quoted = f"{quoted[:_LONGEST_NAME]}-{hashlib.sha256(host.encode(errors='surrogateescape')).hexdigest()[:16]}"
+    return f"{quoted}.json"
 
 
 def runs_dir() -> Path:
