@@ -50,6 +50,7 @@ class Ecn(_Section):
 
 class Fabric(_Section):
     rails: list[types.Netdev]
+    addresses: dict[types.Netdev, types.InterfaceAddresses]
     mtu: Mtu
     trust: Literal["dscp", "pcp"]
     lossless_priority: types.Priority

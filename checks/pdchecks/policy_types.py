@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from ipaddress import ip_network
+from ipaddress import ip_interface, ip_network
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
@@ -34,6 +34,35 @@ def _network(value: str) -> str:
     except ValueError:
         raise ValueError("an address or a subnet such as 10.0.0.0/16") from None
     return value
+
+
+def _interface_address(value: str) -> str:
+    try:
+        parsed = ip_interface(value)
+    except ValueError:
+        parsed = None
+    if parsed is None or "/" not in value:
+        raise ValueError("an address with its prefix length such as 10.0.0.7/24")
+    address, network = parsed.ip, parsed.network
+    # Of two addresses (RFC 3021, RFC 6164) and of one, each is a host's.
+    if network.num_addresses > 2 and address == network.network_address:
+        raise ValueError(f"an address of one host: this is the subnet {network} itself")
+    if address.version == 4 and network.num_addresses > 2 and address == network.broadcast_address:
+        raise ValueError(f"an address of one host: this is the broadcast address of {network}")
+    if address.is_loopback or address.is_multicast or address.is_unspecified or str(address) == "255.255.255.255":
+        raise ValueError("an address of one host: this is none")
+    if address.version == 6 and address.is_link_local:
+        raise ValueError("an address that routes: the kernel gives link-local ones by itself")
+    return value
+
+
+def _no_twins(values: list[str] | None) -> list[str] | None:
+    if values is not None and not values:
+        raise ValueError("a list of at least one address, or null, which leaves the interface alone")
+    plain = [ip_interface(value).ip for value in values or ()]
+    if len(set(plain)) < len(plain):
+        raise ValueError("a list that names each address once")
+    return values
 
 
 def _limit(value: int | str) -> int | str:
@@ -90,3 +119,6 @@ UnitName = Annotated[str, _like(r"[A-Za-z0-9_][\w:.\\@-]{0,250}", "the name of a
 LocaleName = Annotated[str, _like(r"[A-Za-z][\w.@-]{0,63}", "the name of a locale such as C.UTF-8")]
 # A name of DNS or an address of either kind.
 ServerName = Annotated[str, _like(r"[A-Za-z0-9:][\w.:-]{0,252}", "a name or an address")]
+InterfaceAddress = Annotated[str, AfterValidator(_interface_address)]
+# Null leaves the interface alone, where a group of hosts names addresses for it.
+InterfaceAddresses = Annotated[list[InterfaceAddress] | None, AfterValidator(_no_twins)]

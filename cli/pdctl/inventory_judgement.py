@@ -15,6 +15,7 @@ from pdctl.inventory import TRUE_WORDS, Host, Inventory
 from pdctl.inventory_faults import SSH_CONNECTIONS, Fault
 from pdctl.policy_keys import unknown_keys, unread
 from pdctl.policy_source import SITE, VARIABLE, policy_for, shipped_values, site_layer
+from pdctl.rail_addresses import Given, address_faults
 
 _BOOLEANS = (*TRUE_WORDS, "false", "no", "off", "0", "n", "f")
 _POOLS = ("prefill", "decode")
@@ -159,6 +160,9 @@ def _policies(inventory: Inventory) -> Iterator[Fault]:
             same.setdefault(text, []).append(host.name)
     for text, hosts in same.items():
         yield Fault(tuple(hosts), f"`{VARIABLE}` of {_named(hosts)}: {text}", hint)
+    wrong = {host for hosts in same.values() for host in hosts}
+    right = [host for host in inventory if host.name not in wrong]
+    yield from address_faults(Given(host.name, host.address, of(host.name).values.fabric.addresses) for host in right)
 
 
 def _of_policy(host: str, given: Any, of: Callable[[str], object]) -> list[str]:

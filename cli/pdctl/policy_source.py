@@ -17,6 +17,8 @@ from pdctl.printable import printable
 SHIPPED = Path("roles/policy/files/policy.yml")
 SITE = "policy.yml"
 VARIABLE = "pdctl_policy"
+# No check reads them, and where a bundle is redacted they would be addresses that no interface can have.
+_OF_ONE_NODE = ("fabric", "addresses")
 
 
 def policy_for(
@@ -96,12 +98,12 @@ def tell_unread_keys(inventory: Inventory | None, site: Path | None) -> None:
 
 
 def site_values(policy: Policy) -> dict[str, Any]:
-    """Of a policy that `policy_for` resolved, the values that are not the shipped ones, as one layer."""
+    """Of a policy that `policy_for` resolved, the values that are not the shipped ones, as one layer for a bundle."""
     shipped = str(content_root() / SHIPPED)
     whole = policy.values.model_dump(mode="json")
     values: dict[str, Any] = {}
     for path, origin in policy.origins.items():
-        if origin != shipped and (found := _at(whole, path)) is not None:
+        if origin != shipped and path[:2] != _OF_ONE_NODE and (found := _at(whole, path)) is not None:
             section = values
             for name in path[:-1]:
                 section = section.setdefault(name, {})

@@ -19,6 +19,9 @@ from pdctl.reach.sudo import sudo_password
 # In the order in which they import each other.
 _SENT = (
     *("confirm/module_utils/pdctl_rails", "confirm/module_utils/pdctl_owner", "confirm/module_utils/pdctl_bridging"),
+    *("confirm/module_utils/pdctl_addresses", "confirm/module_utils/pdctl_address_change"),
+    *("confirm/module_utils/pdctl_routes", "confirm/module_utils/pdctl_ifupdown", "confirm/module_utils/pdctl_netplan"),
+    "confirm/module_utils/pdctl_address_record",
     *("confirm/module_utils/pdctl_settings", "backup/module_utils/pdctl_state", "backup/module_utils/pdctl_live"),
     "backup/module_utils/pdctl_drift",
 )

@@ -220,6 +220,9 @@ class Fold:
         if data.get("task_action") == LOCK_ACTION and result.get("held_by"):
             host.held_by = _message(data)
             return Step(host.name, Status.UNTOUCHED, host.held_by)
+        if data.get("task_action") == LOCK_ACTION:
+            # It may have been taken before what an earlier run still does there outlasted our patience.
+            host.locked = True
         if data.get("task_action") == VERDICT_ACTION and result.get("problems"):
             self._end(host, result)
             return Step(host.name, host.status, f"{len(host.problems)} setting(s) refused or reverted")

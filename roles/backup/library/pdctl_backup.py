@@ -47,6 +47,10 @@ options:
         manage, so that drift is seen in one look."
     type: dict
     default: {}
+  whole:
+    description: "At the end: the run went over all roles."
+    type: bool
+    default: true
   refused:
     description: The node refused something, so that it has not converged.
     type: bool
@@ -61,6 +65,11 @@ copy:
     - In check mode a digest of each item.
   returned: always
   type: dict
+unread:
+  description:
+    - What an earlier run wrote may not have been read by who reads it, since that run was cut off before it could see to it.
+  returned: at the beginning
+  type: bool
 notices:
   description: "What a rollback of this run will not restore: role, key, message."
   returned: at the end
@@ -81,7 +90,8 @@ def resume(module, run, former):
     """A run that goes on keeps what was there before its first try."""
     refuse_unless_expected(module, state.items(former))
     state.forget_the_end(run)
-    module.exit_json(changed=False, copy=state.travelling(run, former))
+    state.mark_unread(run, True)
+    module.exit_json(changed=False, copy=state.travelling(run, former), unread=True)
 
 
 def look_at_former(module):
@@ -106,8 +116,9 @@ def begin(module, run):
     former["live"] = live.look(module.run_command, named)
     items = state.items(former)
     refuse_unless_expected(module, items)
+    unread = state.unread(run)
     if module.check_mode:
-        module.exit_json(changed=False, copy={"state": items})
+        module.exit_json(changed=False, copy={"state": items}, unread=unread)
     former["declared"] = {key: declared(managed, key) for key in drift.KEYS if key != "paths"}
     former["declared"]["paths"] = [each["path"] for each in files]
     former["impact"] = {
@@ -121,10 +132,11 @@ def begin(module, run):
         forget_convergence()
         state.keep(run, former)
         state.forget_the_end(run)
+        state.mark_unread(run, unread)
         state.prune()
     except (OSError, ValueError) as error:
         module.fail_json(msg=f"the former state cannot be kept in {state.KEPT}, so nothing was changed: {error}")
-    module.exit_json(changed=False, copy=state.travelling(run, former))
+    module.exit_json(changed=False, copy=state.travelling(run, former), unread=unread)
 
 
 def forget_convergence():
@@ -148,6 +160,8 @@ def end(module, run):
     former = state.document(folder / "before.json")
     if former is None:
         module.fail_json(msg=f"{folder} has no state from before the run")
+    if module.params["whole"]:
+        state.mark_unread(run, False)
     word = leave_word(module, run, former)
     latter = state.look_again(former)
     latter["live"] = live.look(module.run_command, former.get("live") or {})
@@ -176,6 +190,7 @@ def main():
             "expected": {"type": "str", "default": ""},
             "former": {"type": "str", "default": ""},
             "basis": {"type": "dict", "default": {}},
+            "whole": {"type": "bool", "default": True},
             "refused": {"type": "bool", "default": False},
         },
         supports_check_mode=True,

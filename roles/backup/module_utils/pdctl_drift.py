@@ -14,7 +14,8 @@ def managed_digest(declared, run_command):
     """Of all that the roles declare, as it is now. declared: KEYS -> names, with `*` where the roles have one."""
     paths, keys = state.expanded(declared["paths"], declared["sysctls"])
     look = state.look(paths, keys, declared["modules"])
-    look["live"] = live.look(run_command, live.names(declared["units"], declared["users"], declared["fabric"]))
+    named = live.names(declared["units"], declared["users"], fabric=declared["fabric"])
+    look["live"] = live.look(run_command, named)
     there = set(state.packages(run_command, shutil.which)) if declared["packages"] else set()
     # libibverbs1:amd64, rdma-core.x86_64
     there |= {re.sub(r"[:.]\w+$", "", name) for name in there}

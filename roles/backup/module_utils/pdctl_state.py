@@ -172,6 +172,27 @@ def forget_the_end(run):
             path.unlink()
 
 
+def unread(run):
+    """Whether what an earlier run, or try of this one, wrote here may not have been read by whoever reads it: it did not come to its
+    end, and none since then went over all roles."""
+    if (folder_of(run) / "before.json").exists():
+        return True
+    earlier = [each for each in KEPT.iterdir() if RUN.match(each.name) and each.name != run] if KEPT.is_dir() else []
+    last = max(earlier, key=lambda each: each.name, default=None)
+    if last is None:
+        return False
+    ended = (last / "after.json").exists() or (last / "unchanged.json").exists()
+    return (last / "unread").exists() or not ended
+
+
+def mark_unread(run, holds):
+    marker = folder_of(run) / "unread"
+    if holds:
+        marker.touch(mode=0o600)
+    elif marker.exists():
+        marker.unlink()
+
+
 def prune():
     """Call it when nothing of an old run is needed any more."""
     runs = sorted((each for each in KEPT.iterdir() if RUN.match(each.name)), reverse=True)

@@ -1,6 +1,6 @@
 """Live settings of the fabric, each with a name, a value in one line, and the commands that set it. Nothing of Ansible is needed.
 
-`mtu eth0`, `pause eth0`, `pfc eth0`, ... : KIND OBJECT. Whoever sets one reads it back: a command's exit code proves nothing.
+`address eth0`, `mtu eth0`, `pfc eth0`, ... : KIND OBJECT. Whoever sets one reads it back: a command's exit code proves nothing.
 """
 
 import re
@@ -8,9 +8,13 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from ansible.module_utils import pdctl_address_change as address_change
+from ansible.module_utils import pdctl_address_record as address_record
+from ansible.module_utils import pdctl_addresses as addresses
 from ansible.module_utils import pdctl_bridging as bridging
 from ansible.module_utils import pdctl_owner as owner
 from ansible.module_utils import pdctl_rails as rails
+from ansible.module_utils import pdctl_routes as routes
 
 ABSENT = "absent"
 ROCE_TOS = Path("/sys/kernel/config/rdma_cm")
@@ -40,6 +44,9 @@ def read(name):
     if kind == "mtu":
         value = rails.mtu(of)
         return ABSENT if value is None else str(value)
+    if kind == "address":
+        held = addresses.held(of, run)
+        return ABSENT if held is None else addresses.text(held.lasting)
     if kind == "pause":
         found = dict(_PAUSE.findall(run(["ethtool", "-a", of])[1]))
         return f"rx {found['RX']} tx {found['TX']}" if len(found) == 2 else ABSENT
@@ -57,6 +64,8 @@ def commands(name, value, now):
         return []
     if kind == "mtu":
         return [["ip", "link", "set", "dev", of, "mtu", value]]
+    if kind == "address":
+        return _set_addresses(of, value, now)
     if kind == "pause":
         return [["ethtool", "-A", of, *value.split()]]
     if kind == "tos":
@@ -74,13 +83,18 @@ def put_back(name, value):
         if code != 0:
             said.append(f"{' '.join(argv)}: exit {code}: {words.strip()}")
     now = read(name)
-    return None if now == value else f"is {now}{': ' if said else ''}{'; '.join(said)}"
+    # With an address a route may have gone that it did not bring back.
+    lost = said and name.startswith("address ")
+    return None if now == value and not lost else f"is {now}{': ' if said else ''}{'; '.join(said)}"
 
 
 def names(areas):
     """What a role may set, in the order in which it is put back. areas: mappings area, rails, unused."""
     found = []
     for asked in areas:
+        if asked["area"] == "address":
+            found += [f"address {name}" for name in asked.get("rails") or ()]
+            continue
         named = rails.rails(asked.get("rails") or (), asked.get("unused") or ())
         every = [*rails.below(named), *named]
         devices = rails.devices(asked.get("unused") or ())
@@ -101,7 +115,10 @@ def names(areas):
 def files(areas):
     """What the areas record beside the files that their roles name: mappings path, apply."""
     of_mtu = [name.partition(" ")[2] for name in names([each for each in areas if each["area"] == "mtu"])]
-    return [each for name in of_mtu for each in owner.files(name)]
+    of_address = [name for each in areas if each["area"] == "address" for name in each.get("rails") or ()]
+    found = [each for name in of_mtu for each in owner.files(name)]
+    found += [each for name in of_address for each in address_record.may_change(name)]
+    return [each for at, each in enumerate(found) if each not in found[:at]]
 
 
 def marks(device):
@@ -129,6 +146,14 @@ def switches(port):
 def pci(port):
     device = rails.SYS_NET / port / "device"
     return device.resolve().name if device.exists() else "-"
+
+
+def _set_addresses(of, value, now):
+    """With the routes that stand now and would go with the last address."""
+    was, wanted = ([] if each in (None, ABSENT) else addresses.words_of(each) for each in (now, value))
+    mine = routes.through(of, routes.every(run) or [])
+    again = routes.made_again(mine, wanted, families=(4,))
+    return address_change.commands(of, was, wanted, routes.promotes(of), again)
 
 
 def _file(path):

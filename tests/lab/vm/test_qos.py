@@ -13,7 +13,7 @@ from tests.lab.vm.provisioning import changes, pdctl, problem, provision
 
 from pdchecks.roce import xoff_bytes
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(10800)]
 
 CARD = Card.DATA.device
 FABRIC = POLICY_VALUES["fabric"]

@@ -7,22 +7,19 @@ import pytest
 from tests.lab.vm.machine import VirtualMachine
 from tests.lab.vm.provisioning import problem, provision
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(2400), pytest.mark.usefixtures("soak")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(7200), pytest.mark.usefixtures("soak")]
 
-# More than the machine has memory for.
-HUGE_PAGES = 100_000
 ROUNDED_MS = 30_001
 READ_ONLY, TOO_SMALL = "kernel.osrelease", "net.core.rmem_max"
 DEFAULT = "net.ipv4.neigh.default.base_reachable_time_ms"
 POLICY: Mapping[str, Any] = {
     "sysctl": {READ_ONLY: "0.1", TOO_SMALL: 1, DEFAULT: ROUNDED_MS},
     "modules": {"options": {"mlx5_core": {"log_sz_xrq": 12, "prof_sel": 1}}},
-    "hugepages": {"pages": HUGE_PAGES},
 }
 
 
-def test_each_setting_that_does_not_hold_says_how_and_the_tools_had_said_nothing(vm: VirtualMachine) -> None:
-    code, host = provision(vm, tags="sysctl,mlx5,hugepages", policy=POLICY)
+def test_each_setting_that_does_not_hold_says_how(vm: VirtualMachine) -> None:
+    code, host = provision(vm, tags="sysctl,mlx5", policy=POLICY)
     assert (code, host["status"]) == (4, "partly")
 
     read_only, too_small = problem(host, READ_ONLY), problem(host, TOO_SMALL)
@@ -40,11 +37,3 @@ def test_each_setting_that_does_not_hold_says_how_and_the_tools_had_said_nothing
     ghost = problem(host, "mlx5_core log_sz_xrq")
     assert ghost["outcome"] == "absent" and "prof_sel" in ghost["message"]
     assert vm.ssh("grep -h '^options mlx5_core' /etc/modprobe.d/*").split() == ["options", "mlx5_core", "prof_sel=1"]
-
-    pages = problem(host, "vm.nr_hugepages")
-    assert (pages["outcome"], pages["wanted"]) == ("refused", HUGE_PAGES)
-    assert pages["live"] == int(vm.ssh("cat /proc/sys/vm/nr_hugepages")) < HUGE_PAGES
-
-    # All that the distribution's own tools say of the same file.
-    assert vm.ssh("systemctl restart systemd-sysctl; echo exit $?").strip() == "exit 0"
-    assert vm.ssh(f"sysctl -n {TOO_SMALL}").strip() == str(too_small["live"])

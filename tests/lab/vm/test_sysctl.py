@@ -29,6 +29,14 @@ def test_a_read_only_value_is_refused_with_exit_code_zero(machine: VirtualMachin
     assert machine.ssh("sysctl -n kernel.osrelease").strip() == machine.image.release
 
 
+def test_systemd_takes_a_refusal_for_done(machine: VirtualMachine) -> None:
+    drop_in = "/etc/sysctl.d/91-test.conf"
+    apply = "/usr/lib/systemd/systemd-sysctl --prefix=/kernel/osrelease"
+    said = machine.ssh(f"echo 'kernel.osrelease = 0.1' >{drop_in}; {apply} 2>&1; echo exit $?; rm {drop_in}")
+    assert "kernel/osrelease" in said and "exit 0" in said
+    assert machine.ssh("sysctl -n kernel.osrelease").strip() == machine.image.release
+
+
 def test_a_value_out_of_range_is_refused_aloud(machine: VirtualMachine) -> None:
     """In a container the same command ends with exit code 0: it may not write the value at all."""
     before = machine.ssh("sysctl -n net.core.rmem_max").strip()

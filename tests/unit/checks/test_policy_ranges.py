@@ -30,6 +30,23 @@ def _with(text: str) -> Policy:
         ("fabric: {cable_length_m: 0}", "`fabric.cable_length_m` must be at least 1, not `0`"),
         ("fabric: {gid: {subnets: [10.0.0.300]}}", "`fabric.gid.subnets.0` must be an address or a subnet"),
         ("fabric: {rails: ['eth0; reboot']}", "`fabric.rails.0` must be the name of an interface"),
+        ("fabric: {addresses: {r0: [10.0.0.7]}}", "`fabric.addresses.r0.0` must be an address with its prefix length"),
+        (
+            "fabric: {addresses: {r0: [10.0.0.0/24]}}",
+            "`fabric.addresses.r0.0` must be an address of one host: this is the s",
+        ),
+        (
+            "fabric: {addresses: {r0: [10.0.0.255/24]}}",
+            "`fabric.addresses.r0.0` must be an address of one host: this is the b",
+        ),
+        ("fabric: {addresses: {r0: [127.0.0.1/8]}}", "`fabric.addresses.r0.0` must be an address of one host"),
+        ("fabric: {addresses: {r0: ['fe80::1/64']}}", "`fabric.addresses.r0.0` must be an address that routes"),
+        ("fabric: {addresses: {r0: []}}", "`fabric.addresses.r0` must be a list of at least one address, or null"),
+        (
+            "fabric: {addresses: {r0: [10.0.0.1/24, 10.0.0.1/16]}}",
+            "`fabric.addresses.r0` must be a list that names each",
+        ),
+        ("fabric: {addresses: {a/b: [10.0.0.1/24]}}", "`fabric.addresses.a/b` must be the name of an interface"),
         ("confirm: {window_s: 0}", "`confirm.window_s` must be at least 1"),
         ("switch: {mtu: 10000}", "`switch.mtu` must be at most 9216"),
         ("switch: {roce_bandwidth_percent: 120}", "`switch.roce_bandwidth_percent` must be at most 100"),
@@ -72,6 +89,7 @@ def test_a_value_out_of_range_names_its_origin_and_its_key(text: str, says: str)
     [
         "sysctl: {net.ipv4.conf.eth0/100.rp_filter: 0, net/core/rmem_max: null, kernel.sched_rt_runtime_us: -1}",
         "fabric: {rails: [eth0.100, bond0, enp94s0f0np0], gid: {subnets: [10.1.2.3/16, 'fd00::/8']}}",
+        "fabric: {addresses: {r0: [10.0.0.1/24, 10.0.0.2/31, 10.0.0.4/32, 'fd00::/127'], r1: null}}",
         "limits: {memlock: 67108864, nofile: '65536'}",
         "engine: {peers: [10.0.0.7, 'fd00::7'], wheelhouse: /srv/wheels}",
         "time: {servers: [ntp.example.net, 10.0.0.1, '::1']}",

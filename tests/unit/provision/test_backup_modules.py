@@ -4,7 +4,7 @@ import importlib
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,6 +15,7 @@ from tests.unit.provision.node_module import answer_of, kept_below, node_module
 from pdctl.provisioning.drift import look_script
 
 RUN, BACK, AGAIN = "20260101T000000Z-000001", "20260101T000000Z-000002", "20260101T000000Z-000003"
+LATER = "20260101T000000Z-000004"
 OLD = b"old \xff\r\n\0"
 
 
@@ -48,9 +49,9 @@ class Node:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text("1\t2\n", encoding="utf-8")
 
-    def begin(self, run: str = RUN, **more: Any) -> dict[str, Any]:
+    def begin(self, run: str = RUN, fabric: Sequence[Mapping[str, Any]] = (), **more: Any) -> dict[str, Any]:
         files = [{"path": str(path)} for path in (self.file, self.made, self.made / "inner", self.link, self.new)]
-        managed = [{"impact": "restart-engine", "files": files}, {"sysctls": ["net.*"]}]
+        managed = [{"impact": "restart-engine", "files": files}, {"sysctls": ["net.*"]}, {"fabric": list(fabric)}]
         return self._call("pdctl_backup", run=run, phase="begin", managed=managed, **more)
 
     def end(self, run: str = RUN, **more: Any) -> dict[str, Any]:
@@ -119,6 +120,18 @@ def test_a_look_for_a_run_that_goes_on_sees_what_its_first_try_found(node: Node)
     assert node.begin(AGAIN, check=True, former=RUN)["copy"]["state"] == found
     assert node.begin(AGAIN, check=True)["copy"]["state"] != found
     assert node.look() == before
+
+
+def test_what_a_cut_off_run_wrote_counts_as_unread_until_a_run_over_all_roles_has_ended(node: Node) -> None:
+    assert node.begin()["unread"] is False
+    node.change()
+    assert node.begin()["unread"] is True
+    assert node.begin(BACK, check=True)["unread"] is True
+    assert node.begin(BACK)["unread"] is True
+    node.end(BACK, whole=False)
+    assert node.begin(AGAIN)["unread"] is True
+    node.end(AGAIN)
+    assert node.begin(LATER, check=True)["unread"] is False
 
 
 def test_a_rollback_can_be_rolled_back(node: Node) -> None:
@@ -375,6 +388,22 @@ def test_a_node_that_converged_says_what_it_stands_on_until_something_moves(node
         before = _drift()["now"]
         moves()
         assert _drift()["now"] != before
+
+
+def test_an_interface_that_somebody_set_otherwise_has_drifted(
+    node: Node, state: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rails = importlib.import_module("ansible.module_utils.pdctl_rails")
+    monkeypatch.setattr(rails, "SYS_NET", node.folder / "net")
+    mtu = node.folder / "net" / "rail0" / "mtu"
+    mtu.parent.mkdir(parents=True)
+    mtu.write_text("9000\n", encoding="utf-8")
+    node.begin(fabric=[{"area": "mtu", "rails": ["rail0"]}])
+    node.end(basis=BASIS)
+    word = _drift()
+    assert word["now"] == word["digest"]
+    mtu.write_text("1500\n", encoding="utf-8")
+    assert _drift()["now"] != word["digest"]
 
 
 def test_a_node_that_refused_something_or_is_being_changed_has_not_converged(node: Node, state: ModuleType) -> None:

@@ -57,6 +57,18 @@ FAULTS = {
         'pdctl_policy=\'{"fabric": {"lossless_priority": 9}}\'',
         "`pdctl_policy` of host `H`: `fabric.lossless_priority` must be at most 7, not `9`",
     ),
+    "no-cidr": (
+        'pdctl_policy=\'{"fabric": {"addresses": {"r0": ["10.1.0.7"]}}}\'',
+        "`fabric.addresses.r0.0` must be an address with its prefix length such as 10.0.0.7/24, not `10.1.0.7`",
+    ),
+    "rail-address": (
+        'pdctl_policy=\'{"fabric": {"addresses": {"r0": ["fd00::1/64"], "r1": ["fd00:0::1/64"]}}}\'',
+        "fd00::1 is given to `r0` of host `H` and `r1` of host `H`; `fabric.addresses` is given by host",
+    ),
+    "rail-in-the-way": (
+        'pdctl_policy=\'{"fabric": {"addresses": {"r0": ["10.0.0.1/24"]}}}\'',
+        "10.0.0.1 is given to `r0` of host `H`, and host `first` is reached at it",
+    ),
     "policy-value": (
         'pdctl_policy=\'{"fabric": {"dscp": "high"}}\'',
         "`pdctl_policy` of host `H`: `fabric.dscp` must be",
@@ -166,6 +178,14 @@ def test_an_unreadable_inventory_says_why_and_what_to_do(
     with pytest.raises(UsageError) as caught:
         read_inventory(path)
     assert said in caught.value.render() and name in caught.value.message
+
+
+def test_an_address_that_a_group_gives_to_all_its_hosts_is_one_fault(tmp_path: Path) -> None:
+    policy = {"fabric": {"addresses": {"r0": ["10.1.0.1/24"], "r1": None}}}
+    lines = [f"n{number} ansible_host=10.0.0.{number + 1}\n" for number in range(9)]
+    path = _written(tmp_path, f"[prefill]\n{''.join(lines)}[prefill:vars]\npdctl_policy={policy}\n")
+    (fault,) = _judged(path).faults
+    assert fault.text.startswith("10.1.0.1 is given to `r0` of host `n0` and") and fault.text.endswith(" and 6 more")
 
 
 def test_what_is_odd_is_a_warning_and_no_fault(tmp_path: Path) -> None:

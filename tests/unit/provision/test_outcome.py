@@ -195,6 +195,7 @@ def test_a_node_that_another_run_holds_is_left_alone_and_says_who() -> None:
 def test_a_lock_that_is_not_freed_is_known() -> None:
     assert _folded(_lock("begin")).locked
     assert not _folded(_lock("begin"), _lock("end")).locked
+    assert _folded(_lock("begin", "failed", msg="what run x began on this node still runs")).locked
 
 
 HELD = {"changed": False, "ansible_facts": {"guard_held": ["restart-engine"]}}
