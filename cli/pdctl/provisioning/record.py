@@ -30,6 +30,7 @@ from pdctl.provisioning.inventory_copy import copy_regular
 from pdctl.provisioning.operator import operator
 from pdctl.provisioning.outcome import RESUMED
 
+SCHEMA = "pdctl.run/1"
 BACKUPS = "backups"
 PLAN = "plan.json"
 PRIVATE = "private-"
@@ -68,7 +69,7 @@ class RunRecord:
         self.folder.chmod(0o700)
         self._begin(
             {
-                "schema": "pdctl.run/1",
+                "schema": SCHEMA,
                 "id": self.id,
                 "command": command,
                 "options": dict(options),
