@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pdchecks import policy_types as types
 from pdchecks import yaml_text
+from pdchecks.given_file import read_given
 from pdchecks.wrong_value import wrong_value
 
 _MAX_BYTES = 1 << 20
@@ -230,12 +231,10 @@ class Policy:
 def read_layer(path: Path) -> Layer:
     """One policy file. Raises PolicyError."""
     try:
-        if path.stat().st_size > _MAX_BYTES:
-            raise PolicyError(f"{path}: larger than {_MAX_BYTES} bytes")
-        data = yaml_text.load(path.read_text(encoding="utf-8"))
+        data = yaml_text.load(read_given(path, _MAX_BYTES).decode("utf-8"))
     except OSError as error:
         raise PolicyError(f"{path}: {error.strerror}") from error
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
+    except (ValueError, yaml.YAMLError) as error:
         raise PolicyError(f"{path}: {error}") from error
     if not isinstance(data, dict):
         raise PolicyError(f"{path}: a policy is a mapping of sections")
@@ -253,9 +252,24 @@ def resolve(layers: Sequence[Layer]) -> Policy:
     except ValidationError as error:
         first = error.errors()[0]
         # Of a mapping's key that is wrong itself, pydantic's path ends so.
-        path = tuple(str(part) for part in first["loc"] if part != "[key]")
+        path = _existing(tuple(first["loc"]), merged, missing=first["type"] == "missing")
         origin = next((origins[path[:n]] for n in range(len(path), 0, -1) if path[:n] in origins), layers[-1].origin)
         raise PolicyError(f"{origin}: `{'.'.join(path)}` {wrong_value(first)}") from error
+
+
+def _existing(place: tuple[int | str, ...], values: Any, *, missing: bool) -> tuple[str, ...]:
+    """As far as it leads to something that was given: pydantic adds which of a value's types it means."""
+    path: list[str] = []
+    for part in place:
+        keys = {str(key): key for key in values} if isinstance(values, Mapping) else {}
+        if str(part) in keys or (keys and missing):
+            values = values.get(keys.get(str(part)))
+        elif isinstance(values, Sequence) and not isinstance(values, str) and isinstance(part, int):
+            values = values[part]
+        else:
+            break
+        path.append(str(part))
+    return tuple(path)
 
 
 def _merge(

@@ -19,6 +19,7 @@ import yaml
 
 from pdchecks import yaml_text
 from pdchecks.finding import Finding, Status, Waived
+from pdchecks.given_file import read_given
 
 _MAX_BYTES = 1 << 20
 _KEYS = {"check", "subject", "reason", "expires"}
@@ -56,10 +57,8 @@ class Use:
 def read_waivers(path: Path) -> tuple[Waiver, ...]:
     """Every entry of the file. Raises WaiverError."""
     try:
-        if path.stat().st_size > _MAX_BYTES:
-            raise WaiverError(f"{path}: larger than {_MAX_BYTES} bytes")
-        data = yaml_text.load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        data = yaml_text.load(read_given(path, _MAX_BYTES).decode("utf-8"))
+    except (OSError, ValueError, yaml.YAMLError) as error:
         raise WaiverError(f"{path}: {error}") from error
     entries = data.get("waivers") if isinstance(data, Mapping) else None
     if not isinstance(entries, list):

@@ -13,6 +13,7 @@ _MUST_BE = {
     "dict": "a mapping of keys to values",
     "model": "a mapping of keys to values",
     "finite": "a finite number",
+    "invalid": "a key that is text",
 }
 _BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
 _LONGEST_SHOWN = 60

@@ -9,18 +9,39 @@ from pdctl.content import content_root
 from pdctl.errors import UsageError
 
 _VAULT_PASSWORD_FILE = "ANSIBLE_VAULT_PASSWORD_FILE"
+# Settings of ansible-core that would change what a run does, where (TRANSPORT), how safely (UNSAFE_WRITES), or make it ask on a
+# terminal that nobody sees. Those that say how a node is reached or a vault opened are the user's.
+_OURS_TO_SAY = frozenset(
+    f"ANSIBLE_{name}"
+    for name in (
+        "ACTION_PLUGINS", "ANY_ERRORS_FATAL", "ASK_PASS", "ASK_VAULT_PASS", "BECOME_ASK_PASS",
+        "CACHE_PLUGIN", "CALLBACKS_ENABLED", "CALLBACK_PLUGINS", "CONNECTION_PLUGINS", "DEBUG",
+        "DIFF_ALWAYS", "DIFF_CONTEXT", "DISPLAY_ARGS_TO_STDOUT", "DISPLAY_TRACEBACK",
+        "ENABLE_TASK_DEBUGGER", "ERROR_ON_MISSING_HANDLER", "ERROR_ON_UNDEFINED_VARS", "EXECUTABLE",
+        "FACTS_MODULES", "FORCE_HANDLERS", "FORKS", "GATHERING", "HASH_BEHAVIOUR", "HOST_PATTERN_MISMATCH",
+        "INJECT_FACT_VARS", "INVENTORY", "INVENTORY_EXPORT", "INVENTORY_IGNORE", "INVENTORY_IGNORE_REGEX",
+        "JINJA2_EXTENSIONS", "JINJA2_NATIVE", "KEEP_REMOTE_FILES", "LIBRARY", "LOG_PATH", "MAX_DIFF_SIZE",
+        "MODULE_ARGS", "MODULE_UTILS", "NO_LOG", "NULL_REPRESENTATION", "PLAYBOOK_DIR",
+        "PLAYBOOK_VARS_ROOT", "PRECEDENCE", "PRIVATE_ROLE_VARS", "ROLES_PATH", "RUN_TAGS", "SKIP_TAGS",
+        "STDOUT_CALLBACK", "STRATEGY", "STRATEGY_PLUGINS", "TASK_TIMEOUT", "TRANSFORM_INVALID_GROUP_CHARS",
+        "TRANSPORT", "UNSAFE_WRITES", "VERBOSITY", "VERBOSE_TO_STDERR",
+    )
+)  # fmt: skip
 _UTF8_LOCALES = ("C.UTF-8", "C.utf8", "en_US.UTF-8")
 
 
 def ansible_environment(base: Mapping[str, str] | None = None) -> dict[str, str]:
     """`base` (default: this process's environment) made fit for Ansible, which refuses to start without UTF-8.
 
-    LC_ALL is replaced, so that Chinese text works and Ansible's messages are English under any locale of the user.
+    LC_ALL is replaced, so that Chinese text works and Ansible's messages are English under any locale of the user. What of the
+    user's settings is `unheeded` is left out.
 
     Raises:
         UsageError: this machine has no UTF-8 locale.
     """
-    environment = dict(os.environ if base is None else base)
+    environment = {
+        name: value for name, value in (os.environ if base is None else base).items() if name not in _OURS_TO_SAY
+    }
     environment |= {
         "LC_ALL": utf8_locale(environment),
         "PYTHONUTF8": "1",
@@ -34,6 +55,11 @@ def ansible_environment(base: Mapping[str, str] | None = None) -> dict[str, str]
     environment.pop("ANSIBLE_FORCE_COLOR", None)
     environment.pop("LANGUAGE", None)
     return environment
+
+
+def unheeded(environment: Mapping[str, str]) -> list[str]:
+    """The settings of Ansible in it that do not count, since pdctl says by itself what a run does."""
+    return sorted(_OURS_TO_SAY.intersection(environment))
 
 
 def utf8_locale(environment: Mapping[str, str]) -> str:

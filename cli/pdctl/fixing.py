@@ -16,6 +16,7 @@ from pdchecks.nodefacts import NodeFacts, gather
 from pdchecks.remedies import Batch, Plan, moved, plan
 from pdchecks.report import Report
 from pdchecks.units import is_engine
+from pdctl.asking import has_terminal
 from pdctl.content import content_root
 from pdctl.errors import UsageError
 from pdctl.evidence_source import Source
@@ -86,7 +87,7 @@ def agree(plan: Plan, *, yes: bool) -> bool:
     """Whether to go on. Raises UsageError where nobody can be asked."""
     if yes:
         return True
-    if not sys.stdin.isatty():
+    if not has_terminal():
         raise UsageError(
             "`--fix` changes nodes, and there is no terminal to ask on", hint="look at the plan, then give `--yes`"
         )

@@ -34,9 +34,7 @@ def read_document(
         UsageError: unreadable, or the limit selects nothing.
         PdError: it did not end within `deadline_s`.
     """
-    with tempfile.TemporaryDirectory(prefix="pdctl-") as private:
-        given = _private_file(Path(private), variables) if variables else None
-        return _read(source, limit=limit, variables=given, deadline_s=deadline_s)
+    return _read(source, limit=limit, variables=variables, deadline_s=deadline_s)
 
 
 def exported_document(source: Path) -> dict[str, Any]:
@@ -49,22 +47,42 @@ def _read(
     *,
     limit: str | None = None,
     export: bool = False,
-    variables: Path | None = None,
+    variables: Mapping[str, Any] | None = None,
     deadline_s: float = DEADLINE_S,
 ) -> tuple[dict[str, Any], str]:
     """What `ansible-inventory --list` prints, and what it said on stderr."""
+    if not source.is_file() and not source.is_dir():
+        raise UsageError(
+            f"the inventory `{source}` is neither a file nor a folder",
+            detail="it is read more than once, which a pipe or a device does not allow",
+            hint="write it to a file first",
+        )
+    with tempfile.TemporaryDirectory(prefix="pdctl-") as private:
+        return _read_in(Path(private), source, limit, export, variables, deadline_s)
+
+
+def _read_in(
+    private: Path,
+    source: Path,
+    limit: str | None,
+    export: bool,
+    variables: Mapping[str, Any] | None,
+    deadline_s: float,
+) -> tuple[dict[str, Any], str]:
     # Safe path: what lies beside the script is no module of the child.
     command = [sys.executable, "-P", inventory_reader.__file__, "-i", str(source.absolute()), "--list"]
     if export:
         command.append("--export")
     if limit:
-        command += ["--limit", limit]
+        command.append(f"--limit={limit}")
     if variables:
-        command += ["-e", f"@{variables}"]
+        command += ["-e", f"@{_private_file(private, variables)}"]
     environment = ansible_environment() | {
         "ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "1",
         "ANSIBLE_DUPLICATE_YAML_DICT_KEY": "error",
         "ANSIBLE_DEPRECATION_WARNINGS": "0",
+        # Not below HOME, which may be absent or full.
+        "ANSIBLE_LOCAL_TEMP": str(private / "tmp"),
     }
     try:
         # From `/`: a file of the working directory must not shadow a module of the child.

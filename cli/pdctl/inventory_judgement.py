@@ -36,6 +36,9 @@ _ANSIBLE_VARIABLES = (
     ),
 )
 _KNOWN_VARIABLES = (*_OWN_VARIABLES, *(f"ansible_{name}" for name in _ANSIBLE_VARIABLES))
+# A file's name has 255 at most, and Ansible puts more before it.
+_LONGEST_NAME = 240
+_PLAIN_NAME = "give the host a shorter name, with its address in `ansible_host`"
 _MOST_NAMED = 3
 _OF = "\0"
 """Stands for the hosts in a text, until they are known."""
@@ -73,6 +76,11 @@ def _of_hosts(inventory: Inventory) -> Iterator[Fault]:
 
 def _of_host(host: Host) -> Iterator[tuple[str, str]]:
     """(text, with `_OF` for whose it is; what to do)."""
+    if len(host.name.encode(errors="surrogateescape")) > _LONGEST_NAME:
+        yield (
+            f"{_OF}: its name is longer than {_LONGEST_NAME} bytes, and Ansible keeps a file of that name",
+            _PLAIN_NAME,
+        )
     kind = host.variables.get("gpu_kind")
     if kind is not None and (not isinstance(kind, str) or isinstance(find_gpu(kind), Unknown)):
         near = close_kinds(str(kind))

@@ -1,5 +1,6 @@
 """Where the policy of a node comes from: the shipped file, the site's, the host's variable. Later wins."""
 
+import os
 import sys
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -39,7 +40,7 @@ def policy_for(
         beside = inventory.folder / SITE
     if site is not None:
         layers.append(_layer(site))
-    elif beside is not None and beside.is_file():
+    elif beside is not None and os.path.lexists(beside):
         layers.append(_layer(beside))
     common = _resolve(layers)
     variables = {host.name: host.variables.get(VARIABLE) for host in inventory} if inventory else {}
@@ -69,7 +70,8 @@ def site_layer(inventory: Inventory, *, lenient: bool = False) -> Mapping[str, A
     Raises UsageError where it is unreadable, unless lenient.
     """
     path = inventory.folder / SITE
-    if not path.is_file():
+    # A folder, a pipe, a link to nothing: whoever put it there wanted it to count.
+    if not os.path.lexists(path):
         return {}
     try:
         return _layer(path).values

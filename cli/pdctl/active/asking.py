@@ -8,6 +8,7 @@ from pdchecks.evidence import Block, Evidence
 from pdchecks.nodefacts import gather
 from pdchecks.policy import Policy
 from pdctl.active.running import run
+from pdctl.asking import has_terminal
 from pdctl.errors import UsageError
 from pdctl.evidence_source import Source
 from pdctl.fixing import serving
@@ -62,7 +63,7 @@ def _tell(plan: Plan) -> None:
 def _agreed(plan: Plan, *, yes: bool) -> bool:
     if yes:
         return True
-    if not sys.stdin.isatty():
+    if not has_terminal():
         raise UsageError(
             "`--active` puts load on nodes and links, and there is no terminal to ask on",
             hint="look at what it would do, then give `--yes`",

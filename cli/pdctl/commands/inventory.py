@@ -156,9 +156,11 @@ def _agreed(files: int, *, yes: bool, people: bool) -> bool:
     """Whether to write. A machine that did not say `--yes` only wanted to know."""
     import sys
 
+    from pdctl.asking import has_terminal
+
     if yes or not people:
         return yes
-    if not sys.stdin.isatty():
+    if not has_terminal():
         raise UsageError(
             "nothing was written: there is no terminal to ask on", hint="look at the change, then give `--yes`"
         )

@@ -1,14 +1,17 @@
 """A plan: what a check says that a run would change, and the digests of all that it stands on. Written, read, compared."""
 
+import contextlib
 import json
 import os
+import tempfile
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+from pdchecks.given_file import read_given
 from pdctl.errors import UsageError
 from pdctl.provisioning.document import host_document
 from pdctl.provisioning.fingerprint import Fingerprint, differences
@@ -79,13 +82,43 @@ def plan_document(
     }
 
 
+def refuse_unwritable(path: Path) -> None:
+    """Before the nodes are looked at.
+
+    Raises:
+        UsageError: no plan could be written there.
+    """
+    hint = "name a file in a folder that you may write in"
+    if path.exists() and not path.is_file():
+        raise UsageError(f"the plan cannot be written to `{path}`: it is no file", hint=hint)
+    try:
+        with _partial(path) as (stream, partial):
+            stream.flush()
+            partial.unlink()
+    except OSError as error:
+        raise UsageError(f"the plan cannot be written to `{path}`: {error.strerror}", hint=hint) from None
+
+
 def write_plan(path: Path, document: Mapping[str, Any]) -> None:
-    """For the owner's eyes only, whole or not at all."""
-    partial = path.with_name(path.name + ".partial")
-    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as stream:
+    """For the owner's eyes only, whole or not at all; through a link."""
+    with _partial(path) as (stream, partial):
         json.dump(document, stream, ensure_ascii=False, indent=1)
         stream.write("\n")
-    partial.replace(path)
+        stream.flush()
+        partial.replace(Path(os.path.realpath(path)))
+
+
+@contextlib.contextmanager
+def _partial(path: Path) -> Iterator[tuple[IO[str], Path]]:
+    """A new file beside it, which is gone unless it was renamed."""
+    target = Path(os.path.realpath(path))
+    descriptor, name = tempfile.mkstemp(prefix=".pdctl-plan-", dir=target.parent)
+    partial = Path(name)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            yield stream, partial
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def read_plan(path: Path) -> Plan:
@@ -94,13 +127,11 @@ def read_plan(path: Path) -> Plan:
         UsageError: no such file, or no plan.
     """
     try:
-        with path.open("rb") as stream:
-            content = stream.read(_MAX_BYTES + 1)
-        if len(content) > _MAX_BYTES:
-            raise ValueError(f"larger than {_MAX_BYTES} bytes")
-        return _plan(json.loads(content))
+        return _plan(json.loads(read_given(path, _MAX_BYTES)))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        why = error.strerror if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        if isinstance(error, KeyError):
+            why = f"it has no `{error.args[0]}`"
         hint = "`pdctl provision INVENTORY --plan-out FILE` writes one"
         raise UsageError(f"no plan in `{path}`", detail=why, hint=hint) from None
 
@@ -146,9 +177,11 @@ def _tell(told: list[Mapping[str, Any]], entry: Mapping[str, Any]) -> None:
 
 def _plan(document: dict[str, Any]) -> Plan:
     if document["schema"] != SCHEMA:
-        raise ValueError(f"its schema is {document['schema']!r}")
+        raise ValueError(f"its schema is `{document['schema']}`, and this pdctl reads `{SCHEMA}`")
     options = document["options"]
-    if wrong := [key for key, kind in _OPTIONS.items() if not isinstance(options[key], kind)]:
+    wrong = [key for key, kind in _OPTIONS.items() if not isinstance(options[key], kind)]
+    wrong += [key for key in ("tags", "skip_tags") if not all(isinstance(tag, str) for tag in options[key])]
+    if wrong:
         raise ValueError(f"of the wrong kind: {', '.join(wrong)}")
     hosts = {
         name: PlannedHost(
@@ -159,6 +192,8 @@ def _plan(document: dict[str, Any]) -> Plan:
     }
     prints = {kind: dict(document["fingerprint"][kind]) for kind in ("inventory", "policy", "roles", "variables")}
     left_out = {name: str(status) for name, status in document["left_out"].items()}
+    if unsaid := [name for name in prints["inventory"] if name not in hosts and name not in left_out]:
+        raise ValueError(f"neither planned nor left out: {_named(unsaid)}")
     return Plan(str(document["run"]), str(document["salt"]), dict(options), prints, hosts, left_out, document)
 
 

@@ -13,7 +13,16 @@ from pdctl.provisioning.batches import pattern, refuse_unless_plain
 from pdctl.provisioning.fingerprint import Fingerprint, digest, fingerprint
 from pdctl.provisioning.options import Options
 from pdctl.provisioning.outcome import HostResult, Status
-from pdctl.provisioning.plan import Plan, mark_deviations, moved, moved_nodes, plan_document, read_plan, write_plan
+from pdctl.provisioning.plan import (
+    Plan,
+    mark_deviations,
+    moved,
+    moved_nodes,
+    plan_document,
+    read_plan,
+    refuse_unwritable,
+    write_plan,
+)
 from pdctl.provisioning.record import BACKUPS, PLAN, file_of
 from pdctl.provisioning.run import Report, Resumed, Watch, provision
 from pdctl.provisioning.runner import extra_variables
@@ -30,10 +39,13 @@ def make_plan(path: Path, options: Options, watch: Watch, warn: Callable[[str], 
         UsageError: as of `provision`, or what the plan stands on moved while it was made.
         PdError: there is no host that a plan could be about; nothing was written.
     """
+    refuse_unwritable(path)
     options = dataclasses.replace(options, check=True, diff=True)
     salt = secrets.token_hex(8)
     before = _fingerprint(options, salt)
     report = provision(options, watch, warn)
+    if report.interrupted:
+        raise PdError("interrupted while the plan was made; none was written", code=ExitCode.INTERRUPTED)
     if _fingerprint(options, salt) != before:
         raise UsageError("inventory, policy or roles changed while the plan was made", hint="make it again")
     states = _states(report)

@@ -12,6 +12,7 @@ private-*       what Ansible is given, the values of `-e` too: gone when it ends
 """
 
 import fcntl
+import hashlib
 import json
 import os
 import secrets
@@ -29,15 +30,20 @@ from pdctl.provisioning.inventory_copy import copy_regular
 from pdctl.provisioning.operator import operator
 from pdctl.provisioning.outcome import RESUMED
 
+SCHEMA = "pdctl.run/1"
 BACKUPS = "backups"
 PLAN = "plan.json"
 PRIVATE = "private-"
+_LONGEST_NAME = 180
 _BESIDE = ("policy.yml", "group_vars", "host_vars")
 
 
 def file_of(host: str) -> str:
-    """A name may hold a slash or a colon; no two names meet in one file."""
-    return f"{quote(host, safe='')}.json"
+    """A name may hold a slash or a colon, and be longer than a file's may; no two names meet in one file."""
+    quoted = quote(host, safe="")
+    if len(quoted) > _LONGEST_NAME:
+        quoted = f"{quoted[:_LONGEST_NAME]}-{hashlib.sha256(host.encode(errors='surrogateescape')).hexdigest()[:16]}"
+    return f"{quoted}.json"
 
 
 def runs_dir() -> Path:
@@ -63,7 +69,7 @@ class RunRecord:
         self.folder.chmod(0o700)
         self._begin(
             {
-                "schema": "pdctl.run/1",
+                "schema": SCHEMA,
                 "id": self.id,
                 "command": command,
                 "options": dict(options),

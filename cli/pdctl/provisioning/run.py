@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pdctl.ansible_env import unheeded
 from pdctl.errors import PdError, UsageError
 from pdctl.exit_codes import ExitCode
 from pdctl.inventory import Inventory, load_inventory, read_inventory
@@ -233,6 +234,8 @@ def _inventory(options: Options, warn: Callable[[str], None]) -> Inventory:
             raise wrong(options.inventory, faults)
     for warning in warnings:
         warn(warning)
+    if names := unheeded(os.environ):
+        warn(f"{', '.join(names)} of the environment does not count: options of pdctl and its ansible.cfg do")
     return inventory
 
 

@@ -8,8 +8,9 @@ import signal
 import sysconfig
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -30,6 +31,7 @@ EventHandler = Callable[[Mapping[str, Any]], None]
 _GRACE_S = 10.0
 # ansible-runner looks at an interrupt this often.
 _POLL_S = 1
+_MOST_VARIABLES = 4 << 20
 _BECOME_PROMPT = r"BECOME password.*:\s*$"
 
 
@@ -86,29 +88,40 @@ def run_playbook(
         if hosts is not None:
             # A file, since thousands of names do not fit into an argument.
             (folder / "hosts").write_text("".join(f"{name}\n" for name in hosts), encoding="utf-8")
+        envvars = _environment(run, scripts or _scripts_folder(), sockets, folder / "tmp", passwords_in_inventory)
         config = RunnerConfig(
             private_data_dir=private,
             # Relative paths in an inventory mean the user's folder, as with ansible-playbook.
             project_dir=str(Path.cwd()),
             playbook=str(options.playbook),
             inventory=str(options.inventory.absolute()),
-            limit=options.limit if hosts is None else f"@{folder / 'hosts'}",
             tags=",".join(options.tags) or None,
             skip_tags=",".join(options.skip_tags) or None,
             forks=options.forks,
-            cmdline=_flags(options),
-            envvars=_environment(run, scripts or _scripts_folder(), sockets, folder / "tmp", passwords_in_inventory),
+            cmdline=_flags(options, options.limit if hosts is None else f"@{folder / 'hosts'}"),
+            envvars=envvars,
             passwords={_BECOME_PROMPT: options.become_password} if options.become_password is not None else None,
             quiet=True,
             suppress_output_file=True,
         )
-        config.prepare()
+        with _without(os.environ.keys() - envvars.keys()):
+            config.prepare()
         runner = Runner(config=config, event_handler=handle, cancel_callback=stop.is_due)
         try:
             runner.run()
         finally:
             _kill([*stop.descendants, *psutil.Process().children(recursive=True)])
         return Ended(int(runner.rc or 0), stop.asked, "\n".join(said))
+
+
+@contextlib.contextmanager
+def _without(names: Iterable[str]) -> Iterator[None]:
+    """ansible-runner adds what it is given to all that this process has."""
+    taken = {name: os.environ.pop(name) for name in names}
+    try:
+        yield
+    finally:
+        os.environ.update(taken)
 
 
 class _Stop:
@@ -204,8 +217,11 @@ def _scripts_folder() -> Path:
     return scripts
 
 
-def _flags(options: Options) -> str:
+def _flags(options: Options, limit: str | None) -> str:
     flags = ["--timeout", str(options.connect_timeout_s)]
+    if limit is not None:
+        # One word: a pattern may begin with a dash.
+        flags.append(f"--limit={limit}")
     if options.check:
         flags.append("--check")
     if options.diff:
@@ -224,12 +240,13 @@ def extra_variables(given: tuple[str, ...]) -> dict[str, Any]:
     from ansible.parsing.splitter import parse_kv
 
     from pdchecks import yaml_text
+    from pdchecks.given_file import read_given
 
     merged: dict[str, Any] = {}
     for text in given:
         try:
             if text.startswith("@"):
-                loaded = yaml_text.load(Path(text[1:]).expanduser().read_text(encoding="utf-8"))
+                loaded = yaml_text.load(read_given(Path(text[1:]).expanduser(), _MOST_VARIABLES).decode("utf-8"))
             elif text.lstrip().startswith(("{", "[")):
                 loaded = yaml_text.load(text)
             else:
@@ -241,17 +258,44 @@ def extra_variables(given: tuple[str, ...]) -> dict[str, Any]:
             ) from None
         except (OSError, yaml.YAMLError, ValueError) as error:
             raise UsageError(f"cannot read `-e {shown(text)}`", detail=_why(error)) from None
+        if isinstance(loaded, str) and loaded.startswith("$ANSIBLE_VAULT"):
+            raise UsageError(
+                f"`-e {shown(text)}` is a vault, and pdctl opens none there",
+                hint="keep it beside the inventory: `group_vars/all/NAME.yml`",
+            )
         if not isinstance(loaded, dict) or not loaded or "_raw_params" in loaded:
             raise UsageError(
                 f"`-e {shown(text)}` names no variable", hint="`-e key=value`, `-e '{\"key\": 1}'` or `-e @file.yml`"
             )
-        merged |= loaded
+        merged |= _plain(text, loaded)
     return merged
+
+
+def _plain(given: str, loaded: dict[Any, Any]) -> dict[str, Any]:
+    """As Ansible will read it from a file of JSON: a date is its text."""
+
+    def date_text(value: Any) -> str:
+        if isinstance(value, date):
+            return str(value)
+        raise TypeError
+
+    try:
+        plain: dict[str, Any] = json.loads(json.dumps(loaded, default=date_text))
+    except (TypeError, ValueError):
+        raise UsageError(
+            f"cannot read `-e {shown(given)}`",
+            detail="it holds a value or a key that JSON does not have (binary, a set)",
+        ) from None
+    return plain
 
 
 def _why(error: Exception) -> str:
     """Without the text itself, which a YAML error quotes and which may hold a secret."""
-    return getattr(error, "problem", None) or (str(error) if isinstance(error, OSError) else type(error).__name__)
+    if isinstance(error, UnicodeDecodeError):
+        return "it is no UTF-8"
+    if isinstance(error.__cause__, ValueError):
+        return "a value in it is none"
+    return getattr(error, "problem", None) or str(error) or type(error).__name__
 
 
 def _write_private(path: Path, document: Mapping[str, Any]) -> None:

@@ -17,7 +17,7 @@ from pdctl.errors import UsageError
 from pdctl.provisioning.document import host_result
 from pdctl.provisioning.impact import impact_by_role
 from pdctl.provisioning.outcome import Fold, HostResult
-from pdctl.provisioning.record import file_of, runs_dir
+from pdctl.provisioning.record import SCHEMA, file_of, runs_dir
 
 RUN_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{6}")
 _MAX_ABOUT_BYTES = 8 << 20
@@ -115,8 +115,9 @@ def results(run: Run) -> Results:
 def _run(folder: Path) -> Run:
     try:
         about = _json(folder / "run.json", _MAX_ABOUT_BYTES)
-        faults = [key for key, kind in _SHAPE.items() if not isinstance(about.get(key), kind)]
-        if faults:
+        if about.get("schema") != SCHEMA:
+            raise ValueError(f"its schema is `{about.get('schema')}`, and this pdctl reads `{SCHEMA}`")
+        if faults := _misshapen(about):
             raise ValueError(f"missing or of the wrong kind: {', '.join(faults)}")
     except (OSError, ValueError) as error:
         return Run(folder.name, folder, State.DAMAGED, {}, f"run.json: {_why(error)}")
@@ -128,6 +129,31 @@ _SHAPE: Mapping[str, type] = {
     "command": str, "options": dict, "hosts": dict, "controller": str, "user": str, "pid": int, "started": str,
     "state": str, "summary": dict,
 }  # fmt: skip
+# May be absent or null.
+_MORE: Mapping[str, type] = {"basis": dict, "resumed": list, "exit_code": int, "ended": str}
+_OPTIONS: Mapping[str, type] = {
+    "inventory": str, "playbook": str, "limit": str, "tags": list, "skip_tags": list, "extra_vars": list, "forks": int,
+    "connect_timeout_s": int, "canary": int, "serial": str, "apply_plan": str,
+}  # fmt: skip
+_BASIS: Mapping[str, type] = {"salt": str, "fingerprint": dict, "variables": dict}
+
+
+def _misshapen(about: Mapping[str, Any]) -> list[str]:
+    """The keys whose value is not what this pdctl writes there."""
+    wrong = [key for key, kind in _SHAPE.items() if not isinstance(about.get(key), kind)]
+    wrong += _of_another_kind(about, _MORE)
+    if not wrong:
+        wrong += [f"options.{key}" for key in _of_another_kind(about["options"], _OPTIONS)]
+        wrong += [f"basis.{key}" for key in _of_another_kind(about.get("basis") or {}, _BASIS)]
+        try:
+            datetime.fromisoformat(about["started"])
+        except ValueError:
+            wrong.append("started")
+    return wrong
+
+
+def _of_another_kind(values: Mapping[str, Any], kinds: Mapping[str, type]) -> list[str]:
+    return [key for key, kind in kinds.items() if not isinstance(values.get(key), (kind, type(None)))]
 
 
 def _alive(about: Mapping[str, Any]) -> bool:

@@ -72,6 +72,9 @@ def _with(text: str) -> Policy:
         ("serving: {at_least: 0}", "`serving.at_least` must be at least 1"),
         ("perf: {bandwidth_share: 0}", "`perf.bandwidth_share` must be more than 0"),
         ("pcie: {corrected_storm: 0}", "`pcie.corrected_storm` must be at least 1"),
+        ("sysctl: {net.ipv4.tcp_rmem: [1, 2]}", "`sysctl.net.ipv4.tcp_rmem` must be "),
+        ("1: 2", "`1` must be a key that is text, not `1`"),
+        ("sysctl: {1: 2}", "`sysctl.1` must be text, not `1`"),
         ("time: {servers: ['-x']}", "`time.servers.0` must be a name or an address"),
     ],
 )

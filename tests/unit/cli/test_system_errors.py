@@ -73,3 +73,14 @@ def test_evidence_from_a_closed_stdin_or_from_nothing_is_a_usage_error() -> None
 def test_what_a_stranger_wrote_into_an_error_moves_no_cursor() -> None:
     error = UsageError("no `a\x1b[2Jb`", detail="é\tx\ny\x9bz", hint="\u202e")
     assert error.render() == "error: no `a\ufffd[2Jb`\n  é\tx\n  y\ufffdz\nhint: \ufffd"
+
+
+def test_a_closed_stderr_is_no_failure_and_its_lines_do_not_go_to_stdout(tmp_path: Path) -> None:
+    (tmp_path / "hosts.ini").write_text("[prefill]\nn1 ansible_port=0\n", encoding="utf-8")
+    argv = ["sh", "-c", 'exec "$@" 2>&-', "sh", *PDCTL]
+    listed = subprocess.run([*argv, "checks", "list"], stdout=subprocess.PIPE, text=True, timeout=60)
+    refused = subprocess.run(
+        [*argv, "provision", str(tmp_path / "hosts.ini")], stdout=subprocess.PIPE, text=True, timeout=60
+    )
+    assert (listed.returncode, refused.returncode, refused.stdout) == (0, 2, "")
+    assert "PD-" in listed.stdout

@@ -11,7 +11,15 @@ BLOCK = "=== cmd: uname -r\n=== rc: 0\n6.1.0\n=== end\n"
 FILE, EVIDENCE = "given.yml", "n1.txt"
 
 
-@pytest.mark.parametrize("text", ["expires: 2026-13-01\n", "[" * 5_000, "{", "a: \x00"])
+# Nine mappings, each nine times the one before.
+BOMB = "k0: &k0 {z: 1}\n" + "".join(
+    f"k{n}: &k{n} {{{', '.join(f'a{m}: *k{n - 1}' for m in range(9))}}}\n" for n in range(1, 9)
+)
+
+
+@pytest.mark.parametrize(
+    "text", ["expires: 2026-13-01\n", "[" * 5_000, "{", "a: \x00", "a: &a {b: *a}\nfabric: *a\n", BOMB]
+)
 @pytest.mark.parametrize(
     "command",
     [

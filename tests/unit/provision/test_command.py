@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pdctl.ansible_env import ansible_environment
+from pdctl.ansible_env import ansible_environment, unheeded
 from pdctl.errors import UsageError
 from pdctl.provisioning.options import Options
 from pdctl.provisioning.runner import extra_variables
@@ -38,6 +38,13 @@ def test_the_sudo_password_is_asked_for_on_a_terminal_only(tmp_path: Path, inven
     done = _pdctl(str(inventory), "-K", state=tmp_path)
     assert done.returncode == 2
     assert "no terminal" in done.stderr and "ansible_become_password" in done.stderr
+
+
+def test_without_any_stdin_there_is_no_terminal_either(tmp_path: Path, inventory: Path) -> None:
+    argv = ["sh", "-c", 'exec "$@" <&-', "sh", sys.executable, "-m", "pdctl", "provision", str(inventory), "-K"]
+    environment = os.environ | {"XDG_STATE_HOME": str(tmp_path)}
+    done = subprocess.run(argv, capture_output=True, text=True, env=environment, timeout=60)
+    assert (done.returncode, "there is no terminal" in done.stderr) == (2, True)
 
 
 def test_a_wrong_extra_variable_is_refused_without_printing_its_value(tmp_path: Path, inventory: Path) -> None:
@@ -93,6 +100,38 @@ def test_extra_variables_come_from_a_file(tmp_path: Path) -> None:
         extra_variables((f"@{tmp_path / 'none.yml'}",))
 
 
+def test_a_date_of_an_extra_variable_is_its_text_as_ansible_reads_it() -> None:
+    assert extra_variables(("{released: 2026-01-02, at: [2026-01-02 03:04:05]}",)) == {
+        "released": "2026-01-02",
+        "at": ["2026-01-02 03:04:05"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("{a: !!binary aGVsbG8=}", "JSON does not have"),
+        ("{a: !!set {x: null}}", "JSON does not have"),
+        ("{2026-01-02: a}", "JSON does not have"),
+        ("{a: &a [*a]}", "leads back to itself"),
+    ],
+)
+def test_an_extra_variable_that_no_file_of_json_can_hold_is_a_usage_error(given: str, said: str) -> None:
+    with pytest.raises(UsageError, match="cannot read `-e") as caught:
+        extra_variables((given,))
+    assert said in str(caught.value.detail)
+
+
+def test_a_file_of_extra_variables_that_is_a_vault_or_a_pipe_says_so(tmp_path: Path) -> None:
+    (tmp_path / "vault.yml").write_text("$ANSIBLE_VAULT;1.1;AES256\n6161\n", encoding="utf-8")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="is a vault"):
+        extra_variables((f"@{tmp_path / 'vault.yml'}",))
+    with pytest.raises(UsageError) as caught:
+        extra_variables((f"@{tmp_path / 'pipe'}",))
+    assert caught.value.detail == "not a regular file"
+
+
 def test_the_record_of_options_holds_no_value_of_an_extra_variable() -> None:
     options = Options(
         Path("i"), Path("p.yml"), extra_vars=("token=hunter2", "{token: hunter2}"), become_password="hunter2"
@@ -106,6 +145,19 @@ def test_ansible_gets_a_utf8_locale_whatever_the_user_has() -> None:
     assert environment["LC_ALL"].upper().replace("-", "").endswith("UTF8")
     assert "LANGUAGE" not in environment
     assert environment["PATH"] == "/bin"
+
+
+def test_settings_of_ansible_that_would_change_what_a_run_does_are_left_out_and_those_of_reach_kept() -> None:
+    given = {
+        **{f"ANSIBLE_{name}": "x" for name in ("SKIP_TAGS", "ROLES_PATH", "TRANSPORT", "UNSAFE_WRITES", "VERBOSITY")},
+        **{f"ANSIBLE_{name}": "x" for name in ("REMOTE_USER", "VAULT_PASSWORD_FILE", "SSH_ARGS", "HASHI_VAULT_TOKEN")},
+    }
+    assert unheeded(given) == [
+        f"ANSIBLE_{n}" for n in ("ROLES_PATH", "SKIP_TAGS", "TRANSPORT", "UNSAFE_WRITES", "VERBOSITY")
+    ]
+    assert {name for name, value in ansible_environment(given).items() if value == "x"} == {
+        f"ANSIBLE_{name}" for name in ("REMOTE_USER", "VAULT_PASSWORD_FILE", "SSH_ARGS", "HASHI_VAULT_TOKEN")
+    }
 
 
 @pytest.mark.parametrize("given", ['a="SEKRET', "a=SEKRET{{", "{a: [SEKRET", '{"a": "SEKRET'])

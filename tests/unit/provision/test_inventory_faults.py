@@ -11,6 +11,7 @@ from pdctl.errors import UsageError
 from pdctl.inventory import read_inventory
 from pdctl.inventory_judgement import Judgement, judge
 from pdctl.provisioning.options import Options
+from pdctl.provisioning.record import file_of
 from pdctl.provisioning.run import provision
 
 RUN = CliRunner()
@@ -129,6 +130,33 @@ def test_a_wrong_policy_of_the_site_is_one_message(tmp_path: Path, site: str, sa
     (tmp_path / "policy.yml").write_text(site, encoding="utf-8")
     (fault,) = _judged(_written(tmp_path, TWO + "\n")).faults
     assert said in f"{fault.text}; {fault.hint}" and str(tmp_path / "policy.yml") in fault.text
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe", "link to nothing"])
+def test_a_policy_of_the_site_that_is_no_file_is_not_passed_over(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "policy.yml"
+    {"folder": path.mkdir, "pipe": lambda: os.mkfifo(path), "link to nothing": lambda: path.symlink_to("none")}[kind]()
+    (fault,) = _judged(_written(tmp_path, TWO + "\n")).faults
+    assert fault.text.startswith(f"cannot read a policy: {path}: ")
+
+
+def test_a_name_that_no_file_can_have_is_a_fault_and_a_long_one_of_chinese_is_none(tmp_path: Path) -> None:
+    name = "节" * 70
+    (fault,) = _judged(_written(tmp_path, f"{name} ansible_host=10.0.0.1\n{name}{name} ansible_host=10.0.0.2\n")).faults
+    assert (fault.hosts, "longer than 240 bytes" in fault.text) == ((name + name,), True)
+    assert len(file_of(name)) < 255 and file_of(name) != file_of(name + name)
+
+
+def test_a_pipe_is_no_inventory(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="neither a file nor a folder"):
+        read_inventory(tmp_path / "pipe")
+
+
+def test_a_limit_may_begin_with_a_dash_and_home_may_be_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "none" / "home"))
+    path = _written(tmp_path, "-v ansible_host=10.0.0.1\n--list ansible_host=10.0.0.2\n")
+    assert [host.name for host in read_inventory(path, limit="-v")] == ["-v"]
 
 
 # A whole inventory that Ansible cannot read: file name, content, what is said.

@@ -23,12 +23,14 @@ from pdctl.provisioning.plan import (
     moved_nodes,
     plan_document,
     read_plan,
+    refuse_unwritable,
     write_plan,
 )
 
 SCHEMA = content_root() / "cli" / "pdctl" / "provisioning" / "plan.schema.json"
 SET, WRITE = Change("sysctl", "set", impact="none"), Change("limits", "write", "/etc/x", impact="restart-engine")
-PRINT = {"inventory": {"n1": "a"}, "policy": {"shipped": "b"}, "roles": {"roles/x": "c"}, "variables": {"token": "d"}}
+HOSTS = {f"n{n}": "a" for n in range(1, 5)}
+PRINT = {"inventory": HOSTS, "policy": {"shipped": "b"}, "roles": {"roles/x": "c"}, "variables": {"token": "d"}}
 STATE = {"n1": {"/etc/x": "1", "/proc/sys/a": "2"}, "n2": {}}
 
 
@@ -68,8 +70,8 @@ def test_what_did_not_move_lets_a_plan_hold(plan: Plan) -> None:
 @pytest.mark.parametrize(
     ("kind", "now", "line"),
     [
-        ("inventory", {"n1": "other"}, "inventory: n1"),
-        ("inventory", {"n1": "a", "n2": "a"}, "inventory: n2"),
+        ("inventory", PRINT["inventory"] | {"n1": "other"}, "inventory: n1"),
+        ("inventory", PRINT["inventory"] | {"n5": "a"}, "inventory: n5"),
         ("policy", {"shipped": "x"}, "policy: shipped"),
         ("roles", {}, "roles: roles/x"),
         ("variables", {}, "variables: token"),
@@ -115,6 +117,7 @@ def test_what_an_earlier_try_was_told_is_not_told_twice(plan: Plan) -> None:
         json.dumps(_document() | {"hosts": {"n1": {"state": {}, "changes": [{}]}}}).encode(),
         json.dumps(_document() | {"options": {"inventory": 1}}).encode(),
         json.dumps(_document() | {"fingerprint": {"roles": {}}}).encode(),
+        json.dumps(_document() | {"options": _document()["options"] | {"tags": [1]}}).encode(),
     ],
 )  # fmt: skip
 def test_a_file_that_is_no_plan_is_a_usage_error(tmp_path: Path, content: bytes) -> None:
@@ -124,6 +127,38 @@ def test_a_file_that_is_no_plan_is_a_usage_error(tmp_path: Path, content: bytes)
         read_plan(path)
     with pytest.raises(UsageError, match="no plan in"):
         read_plan(tmp_path / "none.json")
+
+
+def test_a_host_that_was_taken_out_of_a_plan_by_hand_is_named_and_not_run_on(tmp_path: Path) -> None:
+    document = _document()
+    del document["hosts"]["n2"]
+    write_plan(tmp_path / "plan.json", document)
+    with pytest.raises(UsageError) as caught:
+        read_plan(tmp_path / "plan.json")
+    assert "neither planned nor left out: n2" in str(caught.value.detail)
+
+
+def test_a_plan_of_a_newer_pdctl_is_named_as_such(tmp_path: Path) -> None:
+    write_plan(tmp_path / "plan.json", _document() | {"schema": "pdctl.plan/9"})
+    with pytest.raises(UsageError) as caught:
+        read_plan(tmp_path / "plan.json")
+    assert caught.value.detail == "its schema is `pdctl.plan/9`, and this pdctl reads `pdctl.plan/1`"
+
+
+def test_where_no_plan_can_be_written_it_is_said_before_the_nodes_are_looked_at(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "none" / "plan.json", Path("/dev/null")):
+        with pytest.raises(UsageError, match="the plan cannot be written to"):
+            refuse_unwritable(path)
+    refuse_unwritable(tmp_path / "plan.json")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_plan_is_written_through_a_link_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "real.json").write_text("old", encoding="utf-8")
+    (tmp_path / "link.json").symlink_to("real.json")
+    write_plan(tmp_path / "link.json", _document())
+    assert read_plan(tmp_path / "real.json").run == _document()["run"]
+    assert {each.name for each in tmp_path.iterdir()} == {"real.json", "link.json"}
 
 
 def _inventory(folder: Path, **variables: Any) -> Inventory:

@@ -187,3 +187,26 @@ def test_what_is_no_record_is_not_listed() -> None:
     record: Any = _ended(_changed())
     (record.folder.parent / "notes").mkdir()
     assert [run.id for run in all_runs()] == [record.id]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"schema": "pdctl.run/9"}, "its schema is `pdctl.run/9`, and this pdctl reads `pdctl.run/1`"),
+        ({"basis": [1]}, "of the wrong kind: basis"),
+        ({"basis": {"salt": 3}}, "of the wrong kind: basis.salt"),
+        ({"resumed": 7}, "of the wrong kind: resumed"),
+        ({"started": "never"}, "of the wrong kind: started"),
+        ({"options": {"forks": "many", "tags": {}}}, "of the wrong kind: options.tags, options.forks"),
+    ],
+)
+def test_a_record_of_a_newer_pdctl_or_one_edited_by_hand_is_damaged_and_nothing_goes_on_with_it(
+    change: dict[str, Any], said: str
+) -> None:
+    record = _ended(_changed())
+    path = record.folder / "run.json"
+    path.write_text(json.dumps(json.loads(path.read_bytes()) | change), encoding="utf-8")
+    shown, resumed, listed = _pdctl("show", "last"), _pdctl("resume", "last"), _pdctl("list")
+    assert (shown.returncode, said in shown.stdout) == (3, True), shown.stderr
+    assert (resumed.returncode, said in resumed.stderr) == (2, True)
+    assert (listed.returncode, "damaged" in listed.stdout) == (0, True)
