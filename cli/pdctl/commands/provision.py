@@ -105,6 +105,7 @@ def converge(
     import json
     from functools import partial
 
+    from pdctl.printable import printable
     from pdctl.provisioning.document import document
     from pdctl.provisioning.progress import progress
     from pdctl.provisioning.render import text
@@ -124,9 +125,9 @@ def converge(
 
         run = partial(resume, resumed)
     with progress() as watch:
-        report = run(options, watch, lambda text: typer.echo(f"warning: {text}", err=True))
+        report = run(options, watch, lambda text: typer.echo(printable(f"warning: {text}"), err=True))
     if output is Format.JSON:
         typer.echo(json.dumps(document(report), ensure_ascii=False, indent=2))
     else:
-        typer.echo(text(report, diff=options.diff or plan_out is not None))
+        typer.echo(printable(text(report, diff=options.diff or plan_out is not None)))
     return int(report.exit_code)
