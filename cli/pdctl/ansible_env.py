@@ -3,10 +3,12 @@
 import locale
 import os
 from collections.abc import Mapping
+from pathlib import Path
 
 from pdctl.content import content_root
 from pdctl.errors import UsageError
 
+_VAULT_PASSWORD_FILE = "ANSIBLE_VAULT_PASSWORD_FILE"
 # Settings of ansible-core that would change what a run does, where (TRANSPORT), how safely (UNSAFE_WRITES), or make it ask on a
 # terminal that nobody sees. Those that say how a node is reached or a vault opened are the user's.
 _OURS_TO_SAY = frozenset(
@@ -46,6 +48,10 @@ def ansible_environment(base: Mapping[str, str] | None = None) -> dict[str, str]
         "ANSIBLE_CONFIG": str(content_root() / "ansible.cfg"),
         "ANSIBLE_NOCOLOR": "1",
     }
+    password_file = environment.get(_VAULT_PASSWORD_FILE)
+    if password_file and not password_file.startswith("~"):
+        # Ansible starts in a folder of pdctl's own, where a relative path would lead elsewhere.
+        environment[_VAULT_PASSWORD_FILE] = str(Path(password_file).absolute())
     environment.pop("ANSIBLE_FORCE_COLOR", None)
     environment.pop("LANGUAGE", None)
     return environment

@@ -16,7 +16,9 @@ from pdctl.errors import PdError, UsageError
 from pdctl.exit_codes import ExitCode
 
 DEADLINE_S = 120.0
-_VAULT = re.compile(r"Attempting to decrypt but no vault secrets found|Decryption failed[^\n]*")
+_VAULT = re.compile(
+    r"Attempting to decrypt but no vault secrets found|Decryption failed[^\n]*|The vault password file [^\n]* was not found"
+)
 _HINTS = {
     "script": "run it with `--list`: it must print one JSON object, and nothing else, and exit 0",
     "text of a script": "a dynamic inventory must be executable: `chmod +x`",

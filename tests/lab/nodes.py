@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests.lab.commands import run
 from tests.lab.ledger import Ledger
-from tests.lab.rootfs import rootfs
+from tests.lab.rootfs import layer, rootfs
 
 BOOT_DEADLINE_S = 60.0
 Preparation = Callable[[Path], None]
@@ -93,10 +93,12 @@ class Lab:
     def __exit__(self, *_: object) -> None:
         self._ledger.undo()
 
-    def up(self, names: Iterable[str], prepare: Preparation | None = None) -> list[Node]:
-        """Boot nodes and wait until sshd of each answers. `prepare` changes a node's root before it boots."""
-        base = rootfs()
-        booted = [self._boot(name, base, prepare) for name in names]
+    def up(
+        self, names: Iterable[str], prepare: Preparation | None = None, *, packages: Sequence[str] = ()
+    ) -> list[Node]:
+        """Boot nodes and wait until sshd of each answers. `prepare` changes a node's root before it boots; it has these packages too."""
+        below = [layer(packages), rootfs()] if packages else [rootfs()]
+        booted = [self._boot(name, below, prepare) for name in names]
         addresses = [node.address for node in booted]
         wait = [sys.executable, "-c", _WAIT_FOR_SSH, str(BOOT_DEADLINE_S), *addresses]
         try:
@@ -154,7 +156,7 @@ class Lab:
         }
         return ["env", "-i", *(f"{key}={value}" for key, value in (own | dict(environment or {})).items())]
 
-    def _boot(self, name: str, base: Path, prepare: Preparation | None) -> Node:
+    def _boot(self, name: str, below: Sequence[Path], prepare: Preparation | None) -> Node:
         number = len(self.nodes) + 1
         namespace, folder = f"{self.name}-{name}", self.folder / name
         address = f"10.77.1.{number}"
@@ -166,7 +168,7 @@ class Lab:
         for part in (upper, work, root):
             part.mkdir()
         self._ledger.mount(root)
-        options = f"lowerdir={base},upperdir={upper},workdir={work}"
+        options = f"lowerdir={':'.join(map(str, below))},upperdir={upper},workdir={work}"
         run("mount", "-t", "overlay", "-o", options, namespace, str(root))
         (root / "etc/hostname").write_text(name + "\n", encoding="utf-8")
         self._admit(root, address)

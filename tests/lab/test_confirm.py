@@ -16,7 +16,7 @@ from tests.lab.site import Ran, Site, differences, policy, snapshot
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1800)]
 
-BEFORE, BETWEEN, WANTED = 1500, 8000, 9000
+BEFORE, LOWER, BETWEEN, WANTED = 1500, 4200, 8000, 9000
 # eth0, over which SSH comes, is configured by nobody, rail0 by systemd-networkd, rail1 by ifupdown.
 RAILS = ("eth0", "rail0", "rail1")
 RULE = "/etc/udev/rules.d/90-pdctl-mtu.rules"
@@ -73,8 +73,8 @@ def _with_rails(root: Path) -> None:
     (root / "etc/network/interfaces").write_text(STANZAS, encoding="utf-8")
 
 
-def _allow(site: Site, window_s: int, wanted: int = WANTED) -> None:
-    fabric = {"rails": list(RAILS), "mtu": {"netdev": wanted}}
+def _allow(site: Site, window_s: int, mtu: int = WANTED) -> None:
+    fabric = {"rails": list(RAILS), "mtu": {"netdev": mtu}}
     site.write_policy({**policy(), "fabric": fabric, "confirm": {"window_s": window_s}})
 
 
@@ -145,7 +145,8 @@ def test_a_rollback_restores_the_live_mtu_and_the_files(story: Story) -> None:
 def test_the_node_goes_back_when_the_controller_dies_and_the_next_run_says_so(story: Story) -> None:
     lab, node = story.site.lab, story.node
     lab.switch_port("n1", BEFORE)
-    _allow(story.site, WINDOW_S)
+    # The next run must come to the node while the timer is armed, on a loaded machine too.
+    _allow(story.site, WINDOW_S + int(story.second.document["run"]["duration_s"]))
     process = story.site.start(story.site.ini(), "--tags", "mtu")
     try:
         # Seen from this machine: a login on the node would hang by now.
@@ -174,6 +175,34 @@ def _end_ansible(lab: Lab) -> None:
     """What the killed controller left running: its workers, and their clients of SSH."""
     for pid in lab.pids(lab.controller):
         subprocess.run(["kill", f"-{signal.SIGKILL}", str(pid)], check=False, capture_output=True, timeout=10)
+
+
+def test_a_rollback_that_cuts_the_node_off_is_undone_by_the_node_and_says_so(story: Story) -> None:
+    site, node = story.site, story.node
+    _allow(site, 120, LOWER)
+    lowered = site.provision(site.ini(), "--tags", "mtu", "-o", "json")
+    assert (lowered.code, _mtus(node)) == (0, [LOWER] * 3), lowered.stderr
+    run, before = lowered.document["run"]["id"], _look(node)
+    # The fabric no longer carries the MTU that the node had.
+    site.lab.switch_port("n1", LOWER)
+    _allow(site, SHORT_S)
+    listed = site.pdctl("runs", "rollback", run, "--check", "--diff", "-o", "json")
+    assert listed.code == 0, listed.stderr
+    sides = {part["before_header"]: part for each in listed.host("n1")["changes"] for part in each["diff"]}
+    assert (sides["mtu eth0"]["before"], sides["mtu eth0"]["after"]) == (f"{LOWER}\n", f"{WANTED}\n")
+    assert differences(before, _look(node)) == []
+    cut = site.pdctl("runs", "rollback", run, "-o", "json")
+    assert cut.code == 4, cut.stderr
+    host = cut.host("n1")
+    assert (host["status"], host["changed"]) == ("reverted", 0)
+    (problem,) = host["problems"]
+    assert (problem["outcome"], problem["role"], problem["key"]) == ("reverted", "backup", "rollback")
+    assert differences(before, _look(node)) == []
+    assert node.ssh(ARMED).strip() == ""
+    site.lab.switch_port("n1", WANTED)
+    _allow(site, 120)
+    back = site.pdctl("runs", "rollback", run, "-o", "json")
+    assert (back.code, _mtus(node)) == (0, [WANTED] * 3), back.stderr
 
 
 def _armed(changes: Path) -> bool:

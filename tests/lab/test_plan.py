@@ -33,6 +33,7 @@ def test_a_plan_is_refused_by_what_moved_and_else_done_exactly(site: Site, tmp_p
     options = ("--limit", "n1,n2", "--tags", "sysctl,limits", "-o", "json")
     made = site.provision(inventory, "--plan-out", str(path), *options)
     assert made.code == 0, made.stderr
+    assert f"pdctl provision --apply-plan {path}" in made.stderr
     assert look() == bare
     plan = json.loads(path.read_text(encoding="utf-8"))
     jsonschema.validate(plan, json.loads(SCHEMA.read_text(encoding="utf-8")))

@@ -53,7 +53,7 @@ def story(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Story:
     former = look()
     first = site.provision(site.ini(), "-o", "json")
     run, provisioned = first.document["run"]["id"], look()
-    check = site.pdctl("runs", "rollback", run, "--check", "--diff", "-o", "json")
+    check = site.pdctl("runs", "rollback", run, "--check", "-o", "json")
     after_check = look()
     rollback = site.pdctl("runs", "rollback", run, "-o", "json")
     restored = look()

@@ -24,7 +24,7 @@ def show(
     limit: str | None = typer.Option(None, "--limit", "-l", help="Only hosts that this Ansible pattern selects."),
     output: Format = typer.Option(Format.TABLE, "-o", "--output", help="Format of stdout."),
 ) -> None:
-    """List hosts with address, login, groups and GPU kind. Nothing is connected to."""
+    """List hosts with address, login, GPU kind, groups. Nothing is connected to."""
     import json
 
     from pdctl.inventory import load_inventory
@@ -57,7 +57,7 @@ def validate(
     ask_become_pass: bool = typer.Option(False, "--ask-become-pass", "-K", help="Ask for the sudo password."),
     output: Format = typer.Option(Format.TABLE, "-o", "--output", help="Format of stdout."),
 ) -> None:
-    """Say what is wrong with an inventory, and with --live with its nodes, before anything is touched.
+    """Say what is wrong with it; --live asks its nodes.
 
     It judges as `provision` does, and with --live compares each declared GPU kind with the node.
     Exit codes: 0 nothing, 1 nodes that are not fit, 2 the inventory is wrong, 3 nodes not reached.
@@ -121,10 +121,11 @@ def discover(
     yes: bool = typer.Option(False, "--yes", "-y", help="Write without asking."),
     output: Format = typer.Option(Format.TABLE, "-o", "--output", help="Format of stdout."),
 ) -> None:
-    """Ask nodes for their GPU kind and RDMA ports, and write them beside the inventory (host_vars).
+    """Write what the nodes have: GPUs, RDMA ports.
 
-    The change is shown and asked about first. A declared value is never overwritten: where the node has another, both are named.
-    Exit codes: 0 done, 1 a node contradicts the inventory, 2 usage, 3 nodes not reached.
+    They are asked, and what is new goes to host_vars beside the inventory. The change is shown and asked about
+    first. A declared value is never overwritten: where the node has another, both are named. Exit codes: 0 done, 1
+    a node contradicts the inventory, 2 usage, 3 nodes not reached.
     """
     import json
 

@@ -33,7 +33,10 @@ def show(
     origin: bool = typer.Option(False, "--origin", help="Say who sets each key: default, site, group or host."),
     output: Format = typer.Option(Format.TABLE, "-o", "--output", help="Format of stdout."),
 ) -> None:
-    """Show the policy, key by key; with an inventory a node's own values where nodes differ."""
+    """Show the policy, key by key.
+
+    With an inventory, each node's own values where nodes differ.
+    """
     import json
 
     from pdctl.inventory import load_inventory
@@ -79,9 +82,10 @@ def export(
         None, "--policy", help="Site policy instead of `policy.yml` beside the inventory."
     ),
 ) -> None:
-    """Print the switches' side of the policy: MTU, classes by DSCP, PFC, ECN thresholds, watchdog.
+    """Print the switches' side of the policy.
 
-    What it leaves open is said on stderr. pdctl never logs in to a switch: apply it as you apply your other changes.
+    MTU, classes by DSCP, PFC, ECN thresholds, watchdog. What it leaves open is said on stderr. pdctl never logs in
+    to a switch: apply it as you apply your other changes.
     """
     from pdctl.inventory import load_inventory
     from pdctl.policy_source import policy_for

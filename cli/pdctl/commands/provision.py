@@ -103,6 +103,7 @@ def converge(
 ) -> int:
     """Run with progress on stderr, print how it ended; the exit code."""
     import json
+    import shlex
     from functools import partial
 
     from pdctl.printable import printable
@@ -130,4 +131,7 @@ def converge(
         typer.echo(json.dumps(document(report), ensure_ascii=False, indent=2))
     else:
         typer.echo(printable(text(report, diff=options.diff or plan_out is not None)))
+    if plan_out is not None:
+        given = shlex.quote(str(plan_out))
+        typer.echo(f"plan written to {given}; to do it: `pdctl provision --apply-plan {given}`", err=True)
     return int(report.exit_code)

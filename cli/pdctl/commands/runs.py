@@ -24,7 +24,10 @@ _OUTPUT = typer.Option(Format.TABLE, "-o", "--output", help="Format of stdout.")
 
 @app.command("list")
 def list_(output: Format = _OUTPUT) -> None:
-    """List the recorded runs, the newest first: when (in the id, UTC), how it ended, hosts by status."""
+    """List the recorded runs, the newest first.
+
+    The id says when (UTC); then how it ended, and its hosts by status.
+    """
     from pdctl.provisioning.runs import all_runs
     from pdctl.provisioning.runs_document import list_document
     from pdctl.provisioning.runs_text import list_text
@@ -35,7 +38,10 @@ def list_(output: Format = _OUTPUT) -> None:
 
 @app.command("show")
 def show(run: str = _RUN, host: list[str] = _HOST, output: Format = _OUTPUT) -> None:
-    """Show one run: who, when, options, and how each host ended. Exit code 3 when a part of the record is not readable."""
+    """Show one run: who, when, options, each host.
+
+    Each host with its status, changes, refusals and failure. Exit code 3 when a part of the record is not readable.
+    """
     from pdctl.provisioning.runs_document import run_document
     from pdctl.provisioning.runs_text import show_text
 
@@ -47,7 +53,10 @@ def show(run: str = _RUN, host: list[str] = _HOST, output: Format = _OUTPUT) -> 
 
 @app.command("diff")
 def diff(run: str = _RUN, host: list[str] = _HOST, output: Format = _OUTPUT) -> None:
-    """Show what one run changed on each host, or with --check would have. Exit codes as of `show`."""
+    """Show what one run changed, as diffs.
+
+    Of a run with --check, what it would have changed. Exit codes as of `show`.
+    """
     from pdctl.provisioning.runs_document import run_document
     from pdctl.provisioning.runs_text import diff_text
 
@@ -58,9 +67,9 @@ def diff(run: str = _RUN, host: list[str] = _HOST, output: Format = _OUTPUT) -> 
 
 @app.command("rollback")
 def rollback(
-    run: str = _RUN,
+    run: str = typer.Argument(..., metavar="RUN", help="As of `show`; `last`: the newest that changed a node."),
     inventory: Path | None = typer.Option(None, "-i", "--inventory", help="Default: the one that the run had."),
-    check: bool = typer.Option(False, "--check", "-C", help="Touch nothing; list what comes back and what cannot."),
+    check: bool = typer.Option(False, "--check", "-C", help="Touch nothing; show what comes back, and what cannot."),
     diff: bool = typer.Option(False, "--diff", "-D", help="Show each file and value as it is and as it will be."),
     limit: str | None = typer.Option(
         None, "--limit", "-l", help="Only these hosts; default: all that the run reached."
@@ -74,16 +83,28 @@ def rollback(
     while_serving: bool = WHILE_SERVING,
     output: Format = _OUTPUT,
 ) -> None:
-    """Put back what a run changed on its nodes: files and live kernel parameters, exactly as they were.
+    """Put back what a run changed on its nodes.
 
-    Packages stay, and are named. A second rollback changes nothing. Exit codes as of `provision`; 5 also where
-    something was changed again since the run, and so nothing of that node was touched.
+    Files, units and live values come back exactly as they were. Packages stay, and are named. A second rollback changes nothing.
+    What can cut a node off goes back first, and the node undoes it by itself unless it is reached again.
+    Exit codes as of `provision`; 5 also where something was changed again since the run, and so
+    nothing of that node was touched.
     """
     from pdctl.content import content_root
-    from pdctl.provisioning.backup import limit_of, record_of, refuse_without_a_way_back, variables_of_a_way_back
+    from pdctl.provisioning.backup import (
+        ROLLBACK,
+        limit_of,
+        newest_to_roll_back,
+        record_of,
+        refuse_without_a_way_back,
+        variables_of_a_way_back,
+    )
     from pdctl.provisioning.options import Options, default_forks
-    from pdctl.provisioning.runs import find_run
+    from pdctl.provisioning.runs import all_runs, find_run
 
+    if run == "last":
+        run = newest_to_roll_back(all_runs()).id
+        typer.echo(f"the last run that may have changed a node is {run}", err=True)
     identity, record = record_of(run, find_run, without_record=inventory is not None)
     recorded = record.options if record else {}
     if record:
@@ -94,7 +115,8 @@ def rollback(
         inventory=inventory or Path(str(recorded["inventory"])),
         playbook=content_root() / "playbooks" / "rollback.yml",
         check=check,
-        diff=diff,
+        # The list of what comes back is its diff.
+        diff=diff or check,
         limit=limit or (limit_of(record) if record else None),
         forks=forks or default_forks(),
         connect_timeout_s=timeout,
@@ -102,7 +124,7 @@ def rollback(
         become_password=become_password() if ask_become_pass else None,
         break_lock=break_lock,
         while_serving=while_serving,
-        command="runs rollback",
+        command=ROLLBACK,
         variables=variables_of_a_way_back(identity, record, force=force),
     )
     raise typer.Exit(converge(options, output))
@@ -120,10 +142,11 @@ def resume(
     while_serving: bool = WHILE_SERVING,
     output: Format = _OUTPUT,
 ) -> None:
-    """Go on with a run that was cut off, interrupted, failed or lost nodes: on the hosts that are not done.
+    """Go on with a run that did not end well.
 
-    It stays the same run: its backups are from before its first try. Where inventory, policy, roles or `-e` are not
-    as they were it touches nothing (exit code 2). Else exit codes as of `provision`; 0 where nothing is left to do.
+    One that was cut off, interrupted, failed or lost nodes goes on with the hosts that are not done. It stays the
+    same run: its backups are from before its first try. Where inventory, policy, roles or `-e` are not as they were
+    it touches nothing (exit code 2). Else exit codes as of `provision`; 0 where nothing is left to do.
     """
     from pdctl.provisioning.resume import options_of, resumed, run_to_resume
 

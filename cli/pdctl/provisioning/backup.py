@@ -1,14 +1,17 @@
 """The controller's copies of what nodes keep of their former state: taken out of the events, used for a way back."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from pdctl.errors import UsageError
 from pdctl.provisioning.batches import pattern
-from pdctl.provisioning.record import BACKUPS, file_of
+from pdctl.provisioning.outcome import Status
+from pdctl.provisioning.record import BACKUPS, file_of, runs_dir
 from pdctl.provisioning.runs import RUN_ID, Run, State
 
+ROLLBACK = "runs rollback"
 _ACTIONS = ("pdctl_backup", "pdctl_rollback")
+_NOT_CHANGED = {Status.OK, Status.UNFIT, Status.UNTOUCHED}
 
 
 def take_copy(event: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]] | None:
@@ -35,6 +38,26 @@ def refuse_without_a_way_back(run: Run) -> None:
         raise UsageError(f"run {run.id} is still running", hint="wait for its end, or interrupt it first")
     if run.options.get("check"):
         raise UsageError(f"run {run.id} was a check: it changed nothing")
+
+
+def newest_to_roll_back(runs: Iterable[Run]) -> Run:
+    """The first that may have changed a node: no check, no rollback, and none that ended with every host as it was.
+
+    runs: the newest first.
+
+    Raises:
+        UsageError: there is none.
+    """
+    for run in runs:
+        ended = run.about.get("summary") or {}
+        as_it_was = run.state is State.ENDED and bool(ended) and set(ended) <= _NOT_CHANGED
+        if not (run.options.get("check") or run.about.get("command") == ROLLBACK or as_it_was):
+            return run
+    raise UsageError(
+        "no run that is recorded here changed a node",
+        detail=f"the records are in {runs_dir()}",
+        hint="on the machine that provisioned: `pdctl runs list`; or give the whole id of a run, and `-i INVENTORY`",
+    )
 
 
 def record_of(asked: str, find: Callable[[str], Run], *, without_record: bool) -> tuple[str, Run | None]:

@@ -90,6 +90,8 @@ def find_run(asked: str) -> Run:
         raise UsageError(
             f"`{asked}` begins {len(found)} runs", detail="\n".join(found[-8:]), hint="give more of the id"
         )
+    if asked == "last":
+        raise UsageError("no runs are recorded on this machine", detail=f"the records would be in {folder}")
     raise UsageError(f"no run `{asked}`", detail=f"the records are in {folder}", hint="`pdctl runs list` names them")
 
 

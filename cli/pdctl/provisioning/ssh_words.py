@@ -59,5 +59,6 @@ def in_plain_words(said: str, timeout_s: int | None = None) -> str:
         if told:
             late = timeout_s and "timed out" in told[-1]
             meaning = meaning.replace("WITHIN", f" within {timeout_s} s" if late else "")
-            return f"{meaning} (ssh: {lines[-1] if 'HAS CHANGED' in told[-1] else told[-1]}); {remedy}"
+            words = lines[-1] if "HAS CHANGED" in told[-1] else told[-1]
+            return f"{meaning} (ssh: {words.removeprefix('ssh: ')}); {remedy}"
     return lines[-1] if lines else "no reason given"

@@ -2,16 +2,28 @@
 -wred-profile, -scheduler, -pfcwd, -cable-length)."""
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
+from pdctl.errors import UsageError
 from pdctl.switches.settings import PRIORITIES, Printed, SwitchSide
 
 _NAME = "PDCTL"
 _COLOURS = ("green", "yellow", "red")
+_RANGE = re.compile(r"\d-\d")
 
 
 def printed(side: SwitchSide, ports: Sequence[str]) -> Printed:
+    """
+    Raises:
+        UsageError: a port is a range, which config_db has none of.
+    """
+    for port in filter(_RANGE.search, ports):
+        raise UsageError(
+            f"`{port}` is no port of SONiC, whose config_db names each one",
+            hint="give each: `--port Ethernet0,Ethernet4`; `show interfaces status` names them",
+        )
     notes = [*side.notes]
     if not ports:
         notes.append(

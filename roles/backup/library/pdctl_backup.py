@@ -96,6 +96,13 @@ def refuse_misplaced(module, paths):
             module.fail_json(msg=f"{path} is {what}, and a role keeps a file there: nothing was changed; move it away")
 
 
+def disturbing(role):
+    """Paths and live settings whose change has the role's impact on an engine."""
+    fabric = role.get("fabric") or []
+    files = [*(role.get("files") or []), *settings.files(fabric)]
+    return [*(each["path"] for each in files), *settings.names(fabric)]
+
+
 def refuse_unless_expected(module, items):
     if module.params["expected"] not in ("", state.digest(items)):
         module.fail_json(msg="the node's managed state changed since the plan was made, so nothing was changed")
@@ -137,11 +144,7 @@ def begin(module, run):
         module.exit_json(changed=False, copy={"state": items}, unread=unread)
     former["declared"] = {key: declared(managed, key) for key in drift.KEYS if key != "paths"}
     former["declared"]["paths"] = [each["path"] for each in files]
-    former["impact"] = {
-        each["path"]: role.get("impact", "none")
-        for role in managed
-        for each in [*(role.get("files") or []), *settings.files(role.get("fabric") or [])]
-    }
+    former["impact"] = {name: role.get("impact", "none") for role in managed for name in disturbing(role)}
     former["apply"] = {each["path"]: each["apply"] for each in files if each.get("apply")}
     former["packages"] = state.packages(module.run_command, module.get_bin_path)
     try:

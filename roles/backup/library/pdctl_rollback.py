@@ -1,13 +1,17 @@
 #!/usr/bin/python
-"""Puts back what a run changed on this node: files, live kernel parameters, units, accounts. Says what it cannot put back."""
+"""Says how this node comes back to before a run, and puts it there: live settings of rails by commands, then all else.
 
-import base64
+Three phases, in this order. `begin` refuses where something was changed again since, and keeps the state that is there now. `look` and
+`record` are asked by the action pdctl_confirmed: it makes the commands of `look` under a timer that undoes them, since they can cut
+the node off, and only when the node was reached again are files, kernel parameters and units put back by `record`.
+"""
+
 import errno
-import hashlib
 import os
-from pathlib import Path
 
+from ansible.module_utils import pdctl_former as formerly
 from ansible.module_utils import pdctl_live as live
+from ansible.module_utils import pdctl_settings as settings
 from ansible.module_utils import pdctl_state as state
 from ansible.module_utils.basic import AnsibleModule
 
@@ -18,7 +22,15 @@ description:
   - Only what the run changed is restored, and to exactly the former state; each item is read back.
   - When anything of it was changed again since the run, nothing is touched, unless forced.
   - The state that is there now is kept first, under the id of this rollback.
+  - Live settings of rails, which can cut the node off, are left to the action pdctl_confirmed, by commands both ways.
 options:
+  phase:
+    description:
+      - "begin: refuse what was changed since, and keep what is there now; look: say what comes back; record: put back all but the
+        live settings of rails."
+    type: str
+    choices: [begin, look, record]
+    required: true
   run:
     description: Id of the run to undo.
     type: str
@@ -32,7 +44,7 @@ options:
     type: dict
     default: {}
   held:
-    description: Impacts that an active engine would feel; files whose change has one of these stay as they are.
+    description: Impacts that an active engine would feel; files and live settings whose change has one of these stay as they are.
     type: list
     elements: str
     default: []
@@ -45,16 +57,40 @@ author: pdctl
 
 RETURN = r"""
 problems:
-  description: "What did not come back: role, key, outcome, message."
-  returned: always
+  description: "What did not come back, or will not: role, key, outcome, message."
+  returned: by look and record
   type: list
 notices:
   description: "What a rollback cannot undo: role, key, message."
-  returned: always
+  returned: by look
   type: list
+wanted:
+  description: "Live settings of rails that are not as before the run: key, wanted, live."
+  returned: by look
+  type: list
+steps:
+  description: Commands that put them back.
+  returned: by look
+  type: list
+undo:
+  description: Commands that undo those.
+  returned: by look
+  type: list
+records:
+  description: What else comes back.
+  returned: by look
+  type: list
+state:
+  description: Live setting of a rail -> value.
+  returned: by look
+  type: dict
+kept:
+  description: Whether the state that is there now was kept, since some of it will change.
+  returned: by begin
+  type: bool
 copy:
   description: The state before this rollback, as of pdctl_backup.
-  returned: always
+  returned: by begin
   type: dict
 """
 
@@ -63,81 +99,28 @@ _INITRAMFS = """
 if command -v update-initramfs >/dev/null; then exec update-initramfs -u -k all; fi
 if command -v dracut >/dev/null; then exec dracut --force --regenerate-all; fi
 """
+_NETPLAN = """
+netplan generate || exit
+if [ "$(LC_ALL=C nmcli -g RUNNING general 2>/dev/null)" = running ]; then exec nmcli connection reload; fi
+"""
 APPLIES = {
     "systemd-manager": ["systemctl", "daemon-reexec"],
     "systemd-units": ["systemctl", "daemon-reload"],
     "initramfs": ["/bin/sh", "-c", _INITRAMFS],
-    "netplan": ["netplan", "generate"],
+    "netplan": ["/bin/sh", "-c", _NETPLAN],
     "networkmanager": ["nmcli", "connection", "reload"],
+    "networkmanager-defaults": ["systemctl", "reload", "--", "NetworkManager.service"],
 }
-SHOWN_DIFF = 64 << 10
-SHOWN_PACKAGES = 30
-
-
-class Former:
-    """The state before the run, after it (None: the run did not end here), and the content of its files."""
-
-    def __init__(self, run, copy):
-        folder = state.folder_of(run)
-        self._folder = folder / "content"
-        self.unchanged = (folder / "unchanged.json").exists() or bool(copy.get("unchanged"))
-        self.before = state.document(folder / "before.json")
-        self.after = state.document(folder / "after.json")
-        self._contents = {}
-        if self.before is None and copy.get("paths") is not None:
-            self.before, self.after, self._contents = copy, copy.get("after"), copy.get("contents") or {}
-
-    def content(self, entry):
-        """Bytes of a file, or None when they were not kept, or are no longer what was kept."""
-        digest = entry["sha256"]
-        if digest in self._contents:
-            found = base64.b64decode(self._contents[digest])
-        else:
-            path = self._folder / digest
-            found = path.read_bytes() if path.is_file() else b""
-        return found if hashlib.sha256(found).hexdigest() == digest else None
 
 
 def problem(key, outcome, message, **more):
     return dict({"role": "backup", "key": key, "outcome": outcome, "message": message}, **more)
 
 
-def notice(key, message):
-    return {"role": "backup", "key": key, "message": message}
-
-
 def command_of(name):
     """What `apply` of a declared file means: a name of APPLIES, or `restart UNIT`."""
     verb, _space, unit = name.partition(" ")
     return ["systemctl", "try-restart", "--", unit] if verb == "restart" else APPLIES[name]
-
-
-def moved_since(former, now, paths, keys, others):
-    """Of what differs from before, that which is not as the run left it either."""
-    if former.after is None:
-        return []
-    moved = [path for path in paths if not state.same(now["paths"][path], former.after["paths"][path])]
-    moved += [dotted(key) for key in keys if now["sysctls"][key] != former.after["sysctls"][key]]
-    return moved + [name for name in others if now["live"][name] != former.after["live"][name]]
-
-
-def beyond(former, now, installed):
-    """Notices of what a rollback does not undo."""
-    was, after = former.before["packages"], (former.after or {}).get("packages", installed)
-    names = sorted(name for name in set(was) | set(after) if was.get(name) != after.get(name))
-    found = []
-    if names:
-        more = f" and {len(names) - SHOWN_PACKAGES} more" if len(names) > SHOWN_PACKAGES else ""
-        changes = ", ".join(f"{n} ({was.get(n, 'absent')} -> {after.get(n, 'absent')})" for n in names[:SHOWN_PACKAGES])
-        found.append(notice("packages", f"cannot be undone, they stay: {changes}{more}"))
-    for name, loaded in former.before["modules"].items():
-        if now["modules"][name] and not loaded:
-            found.append(notice(name, "cannot be undone: the module stays loaded until the next boot"))
-    for name in filter(live.stays, live.differing(former.before, now)):
-        found.append(notice(name, f"cannot be undone: was {former.before['live'][name]}, is {now['live'][name]}"))
-    if former.after is None:
-        found.append(notice("run", "did not end on this node: what others changed since it began goes back as well"))
-    return found
 
 
 def order(paths, before):
@@ -149,21 +132,14 @@ def order(paths, before):
     return back + rest + sorted(gone, key=depth.get, reverse=True)
 
 
-def strangers(path, former):
-    """Whether a folder holds what the run did not put there."""
-    if state.look_at_path(path)["kind"] != "dir":
-        return False
-    return any(str(each) not in former.before["paths"] for each in Path(path).iterdir())
-
-
-def restore_path(module, path, former):
+def restore_path(module, path, former, write):
     entry = former.before["paths"][path]
     content = former.content(entry) if entry["kind"] == "file" else None
     if entry["kind"] in ("other", "unreadable") or (entry["kind"] == "file" and content is None):
         return problem(path, "refused", "its former content was not kept")
-    if entry["kind"] == "absent" and strangers(path, former):
+    if entry["kind"] == "absent" and formerly.strangers(path, former):
         return problem(path, "refused", "the folder was not there before, and now holds files of others: left")
-    if module.check_mode:
+    if not write:
         return None
     try:
         state.put_path_back(path, entry, content)
@@ -176,18 +152,18 @@ def restore_path(module, path, former):
     return None
 
 
-def restore_key(module, key, wanted, now):
-    if module.check_mode:
-        return None
+def restore_key(key, wanted, now):
     try:
         state.put_key_back(key, wanted)
     except OSError as error:
         name = errno.errorcode.get(error.errno, str(error.errno))
         text = f"writing: {os.strerror(error.errno)} ({name})"
-        return problem(dotted(key), "refused", text, wanted=wanted, live=now, errno=error.errno, errno_name=name)
+        return problem(
+            formerly.dotted(key), "refused", text, wanted=wanted, live=now, errno=error.errno, errno_name=name
+        )
     live = state.look_at_key(key)
     if live != wanted:
-        return problem(dotted(key), "clamped", "the kernel took the write", wanted=wanted, live=live)
+        return problem(formerly.dotted(key), "clamped", "the kernel took the write", wanted=wanted, live=live)
     return None
 
 
@@ -213,122 +189,114 @@ def restore_others(module, former, now, names):
     return found
 
 
-def dotted(key):
-    return key if "." in key else key.replace("/", ".")
-
-
-def shown(path, entry, content):
-    """One side of a diff."""
-    if entry["kind"] == "absent":
-        return ""
-    head = f"# {entry['kind']} {entry.get('mode', 0):04o} {entry.get('uid')}:{entry.get('gid')}\n"
-    if entry["kind"] == "link":
-        return f"{head}{entry['target']}\n"
-    if entry["kind"] != "file":
-        return head
-    if content is None or len(content) > SHOWN_DIFF or b"\0" in content:
-        return f"{head}(sha256 {entry['sha256']})\n"
-    return head + content.decode("utf-8", "replace")
-
-
-def differences(former, now, paths, keys, others):
-    found = []
-    for path in paths:
-        current, entry = now["paths"][path], former.before["paths"][path]
-        small = current["kind"] == "file" and current["size"] <= SHOWN_DIFF
-        live = Path(path).read_bytes() if small else None
-        content = former.content(entry) if entry["kind"] == "file" else None
-        sides = {"before": shown(path, current, live), "after": shown(path, entry, content)}
-        found.append(dict(sides, before_header=path, after_header=path))
-    if keys:
-        sides = ["".join(f"{dotted(key)} = {look['sysctls'][key]}\n" for key in keys) for look in (now, former.before)]
-        found.append({"before": sides[0], "after": sides[1], "before_header": "/proc/sys", "after_header": "/proc/sys"})
-    for name in others:
-        sides = {"before": f"{now['live'][name]}\n", "after": f"{former.before['live'][name]}\n"}
-        found.append(dict(sides, before_header=name, after_header=name))
-    return found
-
-
-def spare(former, paths, held):
-    """(paths to restore, problems of those that stay for the sake of an active engine)."""
+def spare(former, names, held):
+    """(paths or live settings to restore, problems of those that stay for the sake of an active engine)."""
     impacts = former.before.get("impact", {})
     text = "an engine is active here, and the impact is {}: --while-serving"
-    stay = [problem(path, "refused", text.format(impacts[path])) for path in paths if impacts.get(path) in held]
-    return [path for path in paths if impacts.get(path) not in held], stay
+    stay = [problem(name, "refused", text.format(impacts[name])) for name in names if impacts.get(name) in held]
+    return [name for name in names if impacts.get(name) not in held], stay
 
 
-def to_restore(former, now):
-    """(paths, keys, others) that the run changed and that are not as before it, and notices of keys that came or went."""
-    paths, keys = state.differing(former.before, now)
-    others = [name for name in live.differing(former.before, now) if not live.stays(name)]
-    if former.after is not None:
-        ours, values = state.differing(former.before, former.after)
-        paths, keys = [path for path in paths if path in ours], [key for key in keys if key in values]
-        moved = live.differing(former.before, former.after)
-        others = [name for name in others if name in moved]
-    lost = [key for key in keys if former.before["sysctls"][key] is None or now["sysctls"][key] is None]
-    notices = [notice(dotted(key), "is not there now, or was not before the run") for key in lost]
-    return paths, [key for key in keys if key not in lost], others, notices
+class Way:
+    """What of the node goes back, as it is now."""
 
+    def __init__(self, module, former):
+        self.module, self.former = module, former
+        self.now = state.look_again(former.before)
+        self.now["live"] = live.look(module.run_command, former.before.get("live") or {})
+        self.installed = state.packages(module.run_command, module.get_bin_path)
+        self.paths, self.keys, others, self.notices = formerly.to_restore(former, self.now)
+        held = module.params["held"]
+        self.paths, self.spared = spare(former, self.paths, held)
+        others, spared = spare(former, others, held)
+        self.spared += spared
+        self.units = [name for name in others if not live.of_fabric(name)]
+        self.fabric = [name for name in others if live.of_fabric(name)]
 
-def rollback(module, former):
-    now = state.look_again(former.before)
-    now["live"] = live.look(module.run_command, former.before.get("live") or {})
-    installed = state.packages(module.run_command, module.get_bin_path)
-    paths, keys, others, notices = to_restore(former, now)
-    paths, spared = spare(former, paths, module.params["held"])
-    notices += beyond(former, now, installed)
-    moved = moved_since(former, now, paths, keys, others)
-    if moved and not module.params["force"]:
-        module.fail_json(
-            msg="changed again since the run, so nothing on this node was touched: "
-            f"{', '.join(moved)}. Roll back what changed it first, or use --force"
+    @property
+    def others(self):
+        return [*self.units, *self.fabric]
+
+    def begin(self):
+        moved = formerly.moved_since(self.former, self.now, self.paths, self.keys, self.others)
+        if moved and not self.module.params["force"]:
+            self.module.fail_json(
+                msg="changed again since the run, so nothing on this node was touched: "
+                f"{', '.join(moved)}. Roll back what changed it first, or use --force"
+            )
+        if not (self.paths or self.keys or self.others):
+            self.module.exit_json(changed=False, kept=False, copy={"unchanged": True})
+        if self.module.check_mode:
+            self.module.exit_json(changed=False, kept=False, copy={})
+        own = self.module.params["own_run"]
+        kept = state.document(state.folder_of(own) / "before.json")
+        if kept is None:
+            kept = dict(
+                state.look(self.paths, self.keys, []),
+                live={name: self.now["live"][name] for name in self.others},
+                apply=self.former.before["apply"],
+                impact=self.former.before.get("impact", {}),
+                packages=self.installed,
+            )
+            state.keep(own, kept)
+        state.forget_the_end(own)
+        self.module.exit_json(changed=False, kept=True, copy=state.travelling(own, kept))
+
+    def look(self):
+        foreseen = [restore_path(self.module, path, self.former, write=False) for path in self.paths]
+        problems = [each for each in foreseen if each]
+        stay = [each["key"] for each in problems]
+        kept = self.former.before.get("live") or {}
+        present = {name: value for name, value in self.now["live"].items() if live.of_fabric(name)}
+        present.update(settings.look(settings.moved_along(self.fabric)))
+        lost = [name for name in self.fabric if not settings.commands(name, kept[name], present[name])]
+        problems += [
+            problem(name, "refused", "no command makes it so", wanted=kept[name], live=present[name]) for name in lost
+        ]
+        fabric = [name for name in self.fabric if name not in lost]
+        steps, undo = settings.both_ways(fabric, kept, present)
+        self.module.exit_json(
+            changed=False,
+            wanted=[{"key": name, "wanted": kept[name], "live": present[name]} for name in fabric],
+            steps=steps,
+            undo=undo,
+            records=[each for each in [*self.paths, *map(formerly.dotted, self.keys), *self.units] if each not in stay],
+            state=present,
+            problems=self.spared + problems,
+            notices=self.notices + formerly.beyond(self.former, self.now, self.installed),
+            diff=formerly.differences(self.former, self.now, self.paths, self.keys, self.others),
         )
-    if not paths and not keys and not others:
-        module.exit_json(changed=False, problems=spared, notices=notices, copy={"unchanged": True})
-    diff = differences(former, now, paths, keys, others)
-    if module.check_mode:
-        problems = restored(module, former, now, paths, keys)
-        module.exit_json(
-            changed=len(problems) < len(paths) + len(keys) + len(others),
-            diff=diff,
-            problems=spared + problems,
-            notices=notices,
-            copy={},
-        )
-    own = module.params["own_run"]
-    kept = state.document(state.folder_of(own) / "before.json")
-    if kept is None:
-        kept = dict(
-            state.look(paths, keys, []),
-            live={name: now["live"][name] for name in others},
-            apply=former.before["apply"],
-            packages=installed,
-        )
-        state.keep(own, kept)
-    state.forget_the_end(own)
-    copy = state.travelling(own, kept)
-    for name in others:
-        live.let_go(module.run_command, name, former.before["live"][name])
-    problems = spared + restored(module, former, now, paths, keys) + apply(module, former, paths)
-    problems += restore_others(module, former, now, others)
-    left = dict(state.look_again(kept), live=live.look(module.run_command, kept["live"]), packages=installed)
-    state.write_document(state.folder_of(own) / "after.json", left)
-    state.prune()
-    changed = any(state.differing(kept, left)) or bool(live.differing(kept, left))
-    module.exit_json(changed=changed, diff=diff, problems=problems, notices=notices, copy=dict(copy, after=left))
+
+    def record(self):
+        if self.module.check_mode:
+            self.module.exit_json(changed=False, problems=[], notices=[])
+        for name in self.units:
+            live.let_go(self.module.run_command, name, self.former.before["live"][name])
+        values = self.former.before["sysctls"]
+        found = [
+            restore_path(self.module, path, self.former, write=True) for path in order(self.paths, self.former.before)
+        ]
+        found += [restore_key(key, values[key], self.now["sysctls"][key]) for key in self.keys]
+        problems = [each for each in found if each] + apply(self.module, self.former, self.paths)
+        problems += restore_others(self.module, self.former, self.now, self.units)
+        left = state.look_again(self.former.before)
+        left["live"] = live.look(self.module.run_command, self.units)
+        state.prune()
+        changed = any(state.differing(self.now, left)) or bool(live.differing(left, self.now))
+        self.module.exit_json(changed=changed, problems=problems, notices=[])
 
 
-def restored(module, former, now, paths, keys):
-    """The problems of putting everything back; in check mode those that can be foreseen."""
-    found = [restore_path(module, path, former) for path in order(paths, former.before)]
-    found += [restore_key(module, key, former.before["sysctls"][key], now["sysctls"][key]) for key in keys]
-    return [each for each in found if each]
+def nothing_to_do(module, problems):
+    if module.params["phase"] == "begin":
+        module.exit_json(changed=False, kept=False, copy={} if problems else {"unchanged": True})
+    nothing = {key: [] for key in ("wanted", "steps", "undo", "records", "notices", "diff")}
+    module.exit_json(changed=False, problems=problems, state={}, **nothing)
 
 
 def main():
     module = AnsibleModule(
         argument_spec={
+            "phase": {"type": "str", "choices": ["begin", "look", "record"], "required": True},
             "run": {"type": "str", "required": True},
             "own_run": {"type": "str", "required": True},
             "copy": {"type": "dict", "default": {}},
@@ -339,15 +307,16 @@ def main():
     )
     run = module.params["run"]
     try:
-        former = Former(run, module.params["copy"])
+        former = formerly.Former(run, module.params["copy"])
         if former.before is not None:
-            rollback(module, former)
+            way = Way(module, former)
+            {"begin": way.begin, "look": way.look, "record": way.record}[module.params["phase"]]()
     except (OSError, ValueError, KeyError, TypeError) as error:
         module.fail_json(msg=f"what was kept of run {run} is damaged, or this node refuses: {error!r}")
     if former.unchanged:
-        module.exit_json(changed=False, problems=[], notices=[], copy={"unchanged": True})
+        nothing_to_do(module, [])
     message = f"neither this node nor the record has a former state of run {run}: nothing was restored"
-    module.exit_json(changed=False, problems=[problem("run", "absent", message)], notices=[], copy={})
+    nothing_to_do(module, [problem("run", "absent", message)])
 
 
 if __name__ == "__main__":

@@ -26,6 +26,11 @@ def names(units, users, firmware=(), fabric=()):
     return [*(f"{kind} {each}" for kind, several in kinds for each in several), *settings.names(fabric)]
 
 
+def of_fabric(name):
+    """Whether it is a live setting of a rail, which can cut the node off."""
+    return name.partition(" ")[0] not in _LOOKS
+
+
 def stays(name):
     """Whether nothing puts it back."""
     return name.startswith("firmware ")
@@ -56,10 +61,8 @@ def let_go(run_command, name, wanted):
 
 
 def put_back(run_command, name, wanted):
-    """After the files are back. None, or why it is not as wanted."""
+    """A unit or an account, after the files are back. None, or why it is not as wanted."""
     kind, _space, of = name.partition(" ")
-    if kind not in _LOOKS:
-        return settings.put_back(name, wanted)
     said = (_put_unit_back if kind == "unit" else _put_user_back)(run_command, of, wanted)
     now = look(run_command, [name])[name]
     if now == wanted or (kind == "unit" and wanted == ABSENT and now == "disabled inactive"):

@@ -81,6 +81,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]
                 return {**answer, "changed": False, "reverted": True, "problems": [*answer["problems"], problem]}
             answer["problems"] += [{"key": self._area, "outcome": "refused", "message": line} for line in log]
         recorded = self._module(self._task.args["module"], {**self._asked(), "phase": "record"})
+        answer["problems"] += [each for each in recorded.get("problems", ()) if each not in answer["problems"]]
         after = self._look()
         answer["problems"] += [_left(item, before["state"]) for item in after["wanted"]]
         answer["changed"] = bool(recorded.get("changed")) or after["state"] != before["state"]

@@ -23,6 +23,10 @@ def files(name, asked, owner, text_of):
     """
     if owner.get("shared"):
         raise Refused(f"{owner['unit']} configures {', '.join(owner['shared'])} as well")
+    if owner["by"] == "networkmanager-defaults" or (owner["by"] == "networkmanager" and not owner["file"]):
+        raise Refused(
+            "the profile by which NetworkManager configures it stands in no file below /etc: make one of your own"
+        )
     if owner["by"] == "networkd":
         return _networkd(asked, owner["unit"], text_of)
     if owner["by"] == "netplan":
@@ -64,7 +68,11 @@ def _networkd(asked, unit, text_of):
         value = [words[2] for words in _assignments(text) if words[:2] == ("Network", "DHCP")]
         if value and value[-1].lower() in _DHCP_V4:
             raise Refused(f"it gets its address by DHCP ({path})")
-    holding = [path for path, text in texts.items() if any(key == "Address" for _of, key, _value in _assignments(text))]
+    holding = [
+        path
+        for path, text in texts.items()
+        if any(key == "Address" and section in ("Network", "Address") for section, key, _value in _assignments(text))
+    ]
     if len(holding) > 1:
         raise Refused(f"its addresses stand in several files ({', '.join(holding)}): join them in one")
     path = holding[0] if holding else unit

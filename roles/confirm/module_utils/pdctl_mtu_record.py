@@ -5,6 +5,7 @@ import re
 from ansible.module_utils import pdctl_owner
 
 UDEV_HEAD = "# Written by pdctl from its policy: interfaces that no network manager configures.\n"
+NM_HEAD = "# Written by pdctl from its policy: for profiles that name no MTU of their own.\n"
 NETPLAN_HEAD = "# Written by pdctl from its policy; netplan joins it with the other files by each interface's id.\n"
 # ifupdown's methods that know the option `mtu`, interfaces(5); others run a command.
 KNOW_MTU = ("static", "manual", "loopback", "tunnel")
@@ -21,6 +22,17 @@ def udev(wanted):
         rule.format(key=key, name=name, mtu=mtu) for name, mtu in sorted(wanted.items()) for key in ("KERNEL", "NAME")
     ]
     return UDEV_HEAD + "".join(rows)
+
+
+def networkmanager(wanted):
+    """wanted: interface -> MTU. A section for each, NetworkManager.conf(5)."""
+    section = "[connection-pdctl-{name}]\nmatch-device=interface-name:={name}\nethernet.mtu={mtu}\n"
+    return NM_HEAD + "".join(section.format(name=name, mtu=mtu) for name, mtu in sorted(wanted.items()))
+
+
+def says(text, mtu):
+    """Whether a file that netplan generated, for systemd-networkd or NetworkManager, holds this MTU."""
+    return re.search(rf"^(MTUBytes|mtu)={mtu}$", text, re.MULTILINE) is not None
 
 
 def netplan(wanted):

@@ -47,6 +47,8 @@ def read(name):
     if kind == "address":
         held = addresses.held(of, run)
         return ABSENT if held is None else addresses.text(held.lasting)
+    if kind == "routes":
+        return routes.text(routes.through(of, routes.every(run) or []))
     if kind == "pause":
         found = dict(_PAUSE.findall(run(["ethtool", "-a", of])[1]))
         return f"rx {found['RX']} tx {found['TX']}" if len(found) == 2 else ABSENT
@@ -75,17 +77,29 @@ def commands(name, value, now):
     return bridging.commands(of, kind, value, now, run)
 
 
-def put_back(name, value):
-    """None, or why the setting is not as it was."""
-    said = []
-    for argv in commands(name, value, read(name)):
-        code, _printed, words = run(argv)
-        if code != 0:
-            said.append(f"{' '.join(argv)}: exit {code}: {words.strip()}")
-    now = read(name)
-    # With an address a route may have gone that it did not bring back.
-    lost = said and name.startswith("address ")
-    return None if now == value and not lost else f"is {now}{': ' if said else ''}{'; '.join(said)}"
+def look(names):
+    """Name -> live value."""
+    return {name: read(name) for name in names}
+
+
+def both_ways(names, wanted, live):
+    """(commands that bring the settings from live to wanted, commands that bring them back). names: in the order of `names`."""
+    steps = [argv for name in names for argv in commands(name, wanted[name], live[name])]
+    # An MTU has the ones below it first on either way; of the rest, what was set last goes back first.
+    mtus = [name for name in [*names, *moved_along(names)] if name.startswith("mtu ")]
+    rest = [name for name in reversed(names) if name not in mtus]
+    undo = [argv for name in rest for argv in _undone(name, live[name], wanted[name])]
+    lowest_first = rails.lower_first([name[len("mtu ") :] for name in mtus])
+    return steps, undo + [argv for each in lowest_first for argv in commands(f"mtu {each}", live[f"mtu {each}"], None)]
+
+
+def moved_along(names):
+    """What moves with these without being asked: MTUs of VLANs on a port that is lowered and of a bond's ports, routes of addresses."""
+    of_addresses = [f"routes {name[len('address ') :]}" for name in names if name.startswith("address ")]
+    of = [name[len("mtu ") :] for name in names if name.startswith("mtu ")]
+    vlans = [each for name in of for each in rails.beside(name, "upper") if rails.kind(each) == "vlan"]
+    ports = [each for name in of if rails.kind(name) == "bond" for each in rails.beside(name, "lower")]
+    return of_addresses + [f"mtu {each}" for each in dict.fromkeys([*vlans, *ports]) if each not in of]
 
 
 def names(areas):
@@ -154,6 +168,16 @@ def _set_addresses(of, value, now):
     mine = routes.through(of, routes.every(run) or [])
     again = routes.made_again(mine, wanted, families=(4,))
     return address_change.commands(of, was, wanted, routes.promotes(of), again)
+
+
+def _undone(name, former, wanted):
+    """Commands that bring a setting back from anywhere between the two."""
+    kind, _space, of = name.partition(" ")
+    if kind != "address" or ABSENT in (former, wanted):
+        return commands(name, former, wanted)
+    was, will = addresses.words_of(former), addresses.words_of(wanted)
+    again = routes.made_again(routes.through(of, routes.every(run) or []), was)
+    return address_change.undo(of, was, will, again)
 
 
 def _file(path):

@@ -128,41 +128,56 @@ class Plan:
 
     def _files(self):
         """Path -> the text that it must have, of every file that holds the MTU of an interface."""
-        files, by_udev, by_netplan = {}, {}, {}
+        files, by_udev, by_netplan, by_defaults = {}, {}, {}, {}
         for name, owner in self.owners.items():
             if name not in self.wanted:
                 continue
             mtu, path = self.wanted[name], owner["file"]
             others = [each for each in owner.get("shared", ()) if each not in self.wanted]
-            if others:
-                message = (
-                    f"{owner['unit']} configures {', '.join(others)} as well: the MTU of one alone cannot stand in it"
-                )
-                self.problems.append({"key": f"mtu {name} at boot", "outcome": "refused", "message": message})
+            if owner.get("why"):
+                self._not_at_boot(name, owner["why"])
+            elif others:
+                message = f"{owner['unit']} configures {', '.join(others)} as well"
+                self._not_at_boot(name, f"{message}: the MTU of one alone cannot stand in it")
             elif owner["by"] == "networkd":
                 files[path] = record.networkd(mtu)
             elif owner["by"] == "netplan":
                 by_netplan[owner["section"], owner["id"]] = mtu
             elif owner["by"] == "ifupdown":
                 files[path] = record.ifupdown(files.get(path, pdctl_boot.text_of(path) or ""), name, mtu)
+            elif owner["by"] == "networkmanager-defaults":
+                by_defaults[name] = mtu
             elif owner["by"] == "nobody":
                 by_udev[name] = mtu
         if by_udev:
             files[pdctl_owner.UDEV_RULES] = record.udev(by_udev)
+        if by_defaults:
+            files[pdctl_owner.NM_DEFAULTS] = record.networkmanager(by_defaults)
         if by_netplan:
             files[pdctl_owner.NETPLAN_FILE] = record.netplan(by_netplan)
         return files
+
+    def _not_at_boot(self, name, message):
+        self.problems.append({"key": f"mtu {name} at boot", "outcome": "refused", "message": message})
+
+    def overruled(self):
+        """Says where netplan was told, and another file of its own says otherwise."""
+        for name, owner in self.owners.items():
+            if owner["by"] != "netplan" or owner.get("why") or name not in self.wanted:
+                continue
+            if not record.says(pdctl_boot.text_of(owner["unit"]) or "", self.wanted[name]):
+                message = f"netplan reads {pdctl_owner.NETPLAN_FILE} and still gives `{owner['id']}` another MTU"
+                self._not_at_boot(name, f"{message}: a file that it reads later names one (`netplan get`)")
 
     def by_networkmanager(self):
         """[(name, uuid, MTU as its connection has it)] of those that NetworkManager records with another."""
         found = []
         for name, owner in self.owners.items():
-            if owner["by"] == "networkmanager" and name in self.wanted:
+            if owner["by"] == "networkmanager" and owner["file"] and name in self.wanted:
                 argv = ["nmcli", "-g", "802-3-ethernet.mtu", "connection", "show", "uuid", owner["uuid"]]
                 code, printed, words = self.module.run_command(argv)
                 if code != 0:
-                    message = f"nmcli: {words.strip()}"
-                    self.problems.append({"key": f"mtu {name} at boot", "outcome": "refused", "message": message})
+                    self._not_at_boot(name, f"nmcli: {words.strip()}")
                 elif printed.strip() != str(self.wanted[name]):
                     found.append((name, owner["uuid"], printed.strip()))
         return found
@@ -180,6 +195,12 @@ def take_up(module, plan, changed):
             plan.problems.append(
                 {"key": pdctl_owner.NETPLAN_FILE, "outcome": "refused", "message": f"netplan: {words.strip()}"}
             )
+        else:
+            plan.overruled()
+        if module.get_bin_path("nmcli"):
+            module.run_command(["nmcli", "connection", "reload"])
+    if pdctl_owner.NM_DEFAULTS in changed:
+        module.run_command(["systemctl", "reload", "--", "NetworkManager.service"])
     if pdctl_owner.UDEV_RULES in changed and module.get_bin_path("udevadm"):
         module.run_command(["udevadm", "control", "--reload"])
 
@@ -197,6 +218,15 @@ def write_records(module, plan, files, connections):
         if code != 0:
             module.fail_json(msg=f"mtu {name} at boot: nmcli: {words.strip()}")
     take_up(module, plan, files)
+    for name, _uuid, live in plan.by_networkmanager():
+        plan.problems.append(
+            {
+                "key": f"mtu {name} at boot",
+                "outcome": "clamped",
+                "live": live,
+                "message": "nmcli took it and shows another",
+            }
+        )
 
 
 def main():
@@ -213,6 +243,8 @@ def main():
     former = {path: pdctl_boot.text_of(path) for path in plan.files}
     files = [path for path, text in plan.files.items() if former[path] != text]
     connections = plan.by_networkmanager()
+    if pdctl_owner.NETPLAN_FILE not in files:
+        plan.overruled()
     records = files + [plan.owners[name]["file"] for name, _uuid, _live in connections]
     steps, undo = plan.steps()
     differing = plan.differing()

@@ -70,6 +70,12 @@ def test_sonic_gets_tables_and_leaves_of_its_models_and_strings_only() -> None:
             assert all(isinstance(value, str) for value in entry.values()), (table, name)
 
 
+def test_sonic_is_not_given_a_range_of_ports_as_the_name_of_one() -> None:
+    ran = RUN.invoke(app, ["policy", "export", "--switch", "sonic", "--port", "Ethernet0,Ethernet4-12"])
+    assert ran.exit_code != 0 and "`Ethernet4-12` is no port of SONiC" in str(ran.exception)
+    assert "swp1-12" in _export("nvue", "--port", "swp1-12")
+
+
 def test_every_reference_between_sonic_s_tables_leads_somewhere() -> None:
     document = json.loads(_export("sonic", *PORTS))
     tables = {"dscp_to_tc_map": "DSCP_TO_TC_MAP", "tc_to_queue_map": "TC_TO_QUEUE_MAP", "scheduler": "SCHEDULER"}

@@ -80,7 +80,19 @@ class Node:
         return found
 
     def back(self, *, run: str = RUN, own: str = BACK, check: bool = False, **more: Any) -> dict[str, Any]:
-        return self._call("pdctl_rollback", run=run, own_run=own, check=check, **more)
+        """As the role does: refuse or keep, say what comes back, put it back, keep what was left."""
+        asked = {"run": run, "own_run": own, "check": check, **more}
+        begun = self._call("pdctl_rollback", phase="begin", **asked)
+        if begun.get("failed"):
+            return begun
+        look = self._call("pdctl_rollback", phase="look", **asked)
+        if check or not look["records"]:
+            return {**look, "changed": bool(look["records"])}
+        done = self._call("pdctl_rollback", phase="record", **asked)
+        if begun["kept"]:
+            self.end(own)
+        problems = [*look["problems"], *(each for each in done["problems"] if each not in look["problems"])]
+        return {**look, "changed": done["changed"], "problems": problems}
 
 
 @pytest.fixture

@@ -109,6 +109,71 @@ def test_netplan_is_told_by_the_id_that_its_own_file_has(
         *("  ethernets:", "    a:", "      mtu: 9000"),
     ]
 
+    # A file of the site that is called like netplan's.
+    (tmp_path / "1").write_text("ADMIN_STATE=configured\nNETWORK_FILE=/etc/systemd/network/10-netplan-fast.network\n")
+    assert owner.owner("bond0")["by"] == "networkd"
+
+
+@pytest.mark.parametrize(
+    ("match", "link", "refused"),
+    [("Name=rail0", False, False), ("PermanentMACAddress=02:00:00:00:00:01", False, True), ("Driver=mlx5_core", True, False)],
+)  # fmt: skip
+def test_netplan_gets_no_mtu_where_its_link_file_would_keep_a_card_from_being_named(
+    sysfs: Sysfs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, match: str, link: bool, refused: bool
+) -> None:
+    owner = _util("pdctl_owner")
+    monkeypatch.setattr(owner, "NETPLAN", tmp_path)
+    monkeypatch.setattr(owner, "_LINKS", tmp_path)
+    monkeypatch.setattr(owner, "_text", lambda _path: f"[Match]\n{match}\n")
+    if link:
+        (tmp_path / "10-netplan-fast.link").touch()
+    found = owner._netplan("rail0", "/run/systemd/network/10-netplan-fast.network")
+    assert (found["file"] == "") is refused
+    assert ("`set-name: rail0`" in found.get("why", "")) is refused
+
+
+UUID = "6a1d3c3e-1f0e-4f0a-9b63-0c5f6a0d1e11"
+CONNECTIONS = "/system-connections"
+
+
+@pytest.mark.parametrize(
+    ("state", "file", "mtu", "by", "recorded_in"),
+    [
+        ("100 (connected)", f"/etc/NetworkManager{CONNECTIONS}/f: a.nmconnection", "auto", "networkmanager", "the file"),
+        ("100 (connected)", "/etc/sysconfig/network-scripts/ifcfg-rail0", "1500", "networkmanager", "the file"),
+        ("70 (connecting)", f"/run/NetworkManager{CONNECTIONS}/Wired 1.nmconnection", "auto", "networkmanager-defaults", ""),
+        ("100 (connected)", f"/run/NetworkManager{CONNECTIONS}/Wired 1.nmconnection", "1500", "networkmanager", "nowhere"),
+        ("100 (connected)", f"/run/NetworkManager{CONNECTIONS}/netplan-fast.nmconnection", "auto", "netplan", ""),
+        ("100 (connected (externally))", "", "auto", "nobody", ""),
+    ],
+)  # fmt: skip
+def test_a_profile_of_networkmanager_holds_the_mtu_where_it_stands_in_a_file_of_the_site(
+    sysfs: Sysfs,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    state: str,
+    file: str,
+    mtu: str,
+    by: str,
+    recorded_in: str,
+) -> None:
+    owner = _util("pdctl_owner")
+    answers = {
+        "nmcli -g RUNNING general": "running\n",
+        "nmcli -g GENERAL.STATE,GENERAL.CON-UUID device show rail0": f"{state}\n{UUID}\n",
+        "nmcli -t -e no -f UUID,FILENAME connection show": f"{UUID[:-1]}2:/etc/other\n{UUID}:{file}\n",
+        f"nmcli -g connection.id connection show uuid {UUID}": "Wired 1\n",
+        f"nmcli -g 802-3-ethernet.mtu connection show uuid {UUID}": f"{mtu}\n",
+    }
+    monkeypatch.setattr(owner, "said", lambda argv: answers.get(" ".join(argv), ""))
+    for name in ("NETWORKD", "NETPLAN", "INTERFACES"):
+        monkeypatch.setattr(owner, name, tmp_path)
+    sysfs.link("rail0")
+    found = owner.owner("rail0")
+    assert found["by"] == by
+    assert found["file"] == {"the file": file, "nowhere": ""}.get(recorded_in, found["file"])
+    assert ("`Wired 1` names an MTU" in found.get("why", "")) is (recorded_in == "nowhere")
+
 
 INTERFACES = """auto lo
 iface lo inet loopback
@@ -238,8 +303,11 @@ def test_congestion_control_of_the_lossless_priority_alone_is_switched_in_sysfs(
     (command,) = settings.commands(f"file {path}", "1", settings.read(f"file {path}"))
     assert settings.run(command)[0] == 0
     assert settings.read(f"file {path}") == "1"
-    assert settings.put_back(f"file {path}", "0") is None
+    steps, undo = settings.both_ways([f"file {path}"], {f"file {path}": "0"}, {f"file {path}": "1"})
+    assert [settings.run(argv)[0] for argv in steps] == [0]
     assert Path(path).read_text(encoding="utf-8") == "0"
+    assert [settings.run(argv)[0] for argv in undo] == [0]
+    assert Path(path).read_text(encoding="utf-8") == "1"
 
 
 def test_what_is_made_again_at_boot_leaves_out_what_is_not_there_and_follows_whatever_appears() -> None:
@@ -265,6 +333,22 @@ def test_what_is_made_again_at_boot_leaves_out_what_is_not_there_and_follows_wha
     assert not any("infiniband" in text for text, _mode in without.values())
 
 
-def test_a_setting_that_does_not_go_back_is_told(sysfs: Sysfs) -> None:
+def test_what_moves_with_an_mtu_goes_back_with_it_and_never_above_what_it_stands_on(sysfs: Sysfs) -> None:
     settings = _util("pdctl_settings")
-    assert "is absent" in settings.put_back("mtu nowhere", "1500")
+    sysfs.link("ens1", mtu=9000)
+    sysfs.link("ens1.7", mtu=8000, kind="vlan", on=["ens1"])
+    sysfs.link("br0", mtu=9000, kind="bridge", on=["ens1"])
+    names = ["mtu ens1", "pfc ens1", "pause ens1"]
+    assert settings.moved_along(names) == ["mtu ens1.7"]
+    live = {"mtu ens1": "9000", "mtu ens1.7": "8000", "pfc ens1": "none", "pause ens1": "rx off tx off"}
+    wanted = {"mtu ens1": "1500", "pfc ens1": "none", "pause ens1": "rx on tx on"}
+    steps, undo = settings.both_ways(names, wanted, live)
+    assert steps == [
+        ["ip", "link", "set", "dev", "ens1", "mtu", "1500"],
+        ["ethtool", "-A", "ens1", "rx", "on", "tx", "on"],
+    ]
+    assert undo == [
+        ["ethtool", "-A", "ens1", "rx", "off", "tx", "off"],
+        ["ip", "link", "set", "dev", "ens1", "mtu", "9000"],
+        ["ip", "link", "set", "dev", "ens1.7", "mtu", "8000"],
+    ]

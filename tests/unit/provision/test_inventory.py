@@ -148,12 +148,19 @@ def test_variables_of_the_connection_are_those_that_a_play_would_use(
         tmp_path, "a.ini", "gate ansible_host=203.0.113.7\np1 ansible_host='{{ inventory_hostname }}.example'\n"
     )
 
-    monkeypatch.setenv("ANSIBLE_VAULT_PASSWORD_FILE", str(tmp_path / "key"))
+    # As Ansible reads it: from the folder that the operator stands in.
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ANSIBLE_VAULT_PASSWORD_FILE", "key")
     inventory = load_inventory(source, limit="p1")
     host = inventory.get("p1")
     assert host.address == "p1.example"
     assert host.variables["ansible_ssh_common_args"] == "-J 203.0.113.7"
     assert sudo_password(host, None) == "correct horse"
+
+    monkeypatch.setenv("ANSIBLE_VAULT_PASSWORD_FILE", "other")
+    with pytest.raises(UsageError, match="vault") as refused:
+        load_inventory(source, limit="p1")
+    assert f"{tmp_path / 'other'} was not found" in f"{refused.value.detail}"
 
     monkeypatch.delenv("ANSIBLE_VAULT_PASSWORD_FILE")
     with pytest.raises(UsageError, match="vault") as refused:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pdctl.provisioning.backup import limit_of, take_copy
+from pdctl.provisioning.backup import limit_of, newest_to_roll_back, take_copy
 from pdctl.provisioning.record import RunRecord
-from pdctl.provisioning.runs import find_run
+from pdctl.provisioning.runs import Run, find_run
 
 KEPT = {"event": "runner_on_ok", "event_data": {"host": "n/1", "task_action": "pdctl_backup"}}
 
@@ -25,11 +25,37 @@ def _rollback(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(argv, capture_output=True, text=True, encoding="utf-8", timeout=60)
 
 
+def _ended(command: str, *statuses: str, check: bool = False) -> Run:
+    hosts = {f"n{number}": {"status": status} for number, status in enumerate(statuses)}
+    record = RunRecord(command, {"check": check, "inventory": "/none"}, dict.fromkeys(hosts, "10.0.0.1"))
+    record.close(0, hosts)
+    return find_run(record.id)
+
+
 def test_a_check_has_no_way_back() -> None:
     record = RunRecord("provision", {"check": True, "inventory": "/none"}, {"n1": "10.0.0.1"})
     record.close(0, {})
     done = _rollback(record.id)
     assert (done.returncode, "was a check" in done.stderr) == (2, True)
+
+
+def test_last_is_the_newest_run_that_changed_a_node_not_a_check_of_the_way_back() -> None:
+    assert "no run that is recorded here changed a node" in _rollback("last").stderr
+    runs = [
+        _ended("provision", "changed", "changed"),
+        _ended("provision", "changed", "ok"),
+        _ended("provision", "ok", "ok"),
+        _ended("provision", "changed", "changed", check=True),
+        _ended("provision", "ok", "unfit"),
+        _ended("runs rollback", "changed", "changed"),
+        _ended("runs rollback", "changed", "changed", check=True),
+    ]
+    assert newest_to_roll_back(reversed(runs)).id == runs[1].id
+
+
+def test_last_is_also_a_run_that_did_not_say_how_it_ended() -> None:
+    silent = _ended("provision")
+    assert newest_to_roll_back([silent, _ended("provision", "changed")]).id == silent.id
 
 
 def test_a_run_that_is_still_running_is_not_rolled_back() -> None:
