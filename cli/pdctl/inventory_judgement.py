@@ -98,6 +98,10 @@ def _of_host(host: Host) -> Iterator[tuple[str, str]]:
 def _no_address(address: str) -> tuple[str, str] | None:
     """(why, what to do), or None for what may be one. Whether a name resolves is not asked here."""
     hint = "ansible_host is an IP address or a name that resolves here"
+    if address.startswith("-"):
+        return "begins with a dash, which ssh takes for an option", hint
+    if re.fullmatch(r"\[.*\]", address):
+        return "stands in brackets", "an IPv6 address stands without them; the port goes into ansible_port"
     if re.search(r"\s", address) or "/" in address:
         return "is neither an IP address nor a name", hint
     if "@" in address:
@@ -111,6 +115,11 @@ def _no_address(address: str) -> tuple[str, str] | None:
         return ("is no IPv4 address", hint) if re.fullmatch(r"[\d.]+", address) else None
     if parsed.is_unspecified or parsed.is_multicast or str(parsed) == "255.255.255.255":
         return "is no address of one node", hint
+    if isinstance(parsed, ipaddress.IPv6Address) and parsed.is_link_local and not parsed.scope_id:
+        return (
+            "is a link-local address without its interface",
+            f"write it as `{parsed}%eth0`, with the one of this machine",
+        )
     return None
 
 

@@ -105,7 +105,19 @@ def export(
             detail=str(error),
             hint="`pdctl policy show fabric --origin` says who set a key; `--limit` chooses the nodes of one fabric",
         ) from None
-    said = LANGUAGES[switch](side, [name for given in port for name in given.split(",") if name])
+    said = LANGUAGES[switch](side, _ports(port))
     for note in said.notes:
         typer.echo(f"note: {note}", err=True)
     typer.echo(said.text)
+
+
+def _ports(given: list[str]) -> list[str]:
+    """Each once. What is printed is pasted into a shell of the switch."""
+    import re
+
+    names = list(dict.fromkeys(name for each in given for name in each.split(",") if name))
+    if odd := [name for name in names if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._/:-]*", name)]:
+        raise UsageError(
+            f"`--port {odd[0]}` is no name of a port", hint="as the switch calls it: Ethernet0, swp1, swp1-4, 1/1"
+        )
+    return names

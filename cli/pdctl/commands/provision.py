@@ -106,6 +106,7 @@ def converge(
     import shlex
     from functools import partial
 
+    from pdctl.printable import printable
     from pdctl.provisioning.document import document
     from pdctl.provisioning.progress import progress
     from pdctl.provisioning.render import text
@@ -125,11 +126,11 @@ def converge(
 
         run = partial(resume, resumed)
     with progress() as watch:
-        report = run(options, watch, lambda text: typer.echo(f"warning: {text}", err=True))
+        report = run(options, watch, lambda text: typer.echo(printable(f"warning: {text}"), err=True))
     if output is Format.JSON:
         typer.echo(json.dumps(document(report), ensure_ascii=False, indent=2))
     else:
-        typer.echo(text(report, diff=options.diff or plan_out is not None))
+        typer.echo(printable(text(report, diff=options.diff or plan_out is not None)))
     if plan_out is not None:
         given = shlex.quote(str(plan_out))
         typer.echo(f"plan written to {given}; to do it: `pdctl provision --apply-plan {given}`", err=True)

@@ -184,7 +184,9 @@ def _read(asked: str, only: list[str]) -> "tuple[Run, Results, list[HostResult]]
 def _print(content: dict[str, Any] | str) -> None:
     import json
 
-    typer.echo(content if isinstance(content, str) else json.dumps(content, ensure_ascii=False, indent=2))
+    from pdctl.printable import printable
+
+    typer.echo(printable(content) if isinstance(content, str) else json.dumps(content, ensure_ascii=False, indent=2))
 
 
 def _end(results: "Results") -> None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from pdctl.printable import printable
 from pdctl.provisioning.outcome import Fold, Step
 from pdctl.provisioning.run import Watch
 
@@ -27,9 +28,8 @@ def _lines() -> Watch:
 
     def watch(_fold: Fold, step: Step | None) -> None:
         if step is not None:
-            print(
-                f"{time.monotonic() - began:7.1f} s  {step.host}  {step.word}  {step.text}", file=sys.stderr, flush=True
-            )
+            line = f"{time.monotonic() - began:7.1f} s  {step.host}  {step.word}  {step.text}"
+            print(printable(line), file=sys.stderr, flush=True)
 
     return watch
 
@@ -50,6 +50,7 @@ def _live() -> Iterator[Watch]:
 def _table(fold: Fold) -> Any:
     """Hosts that still move come first, since a screen may not hold all."""
     from rich.table import Table
+    from rich.text import Text
 
     table = Table("host", "changed", box=None, pad_edge=False)
     table.add_column("now", no_wrap=True, overflow="ellipsis")
@@ -57,7 +58,9 @@ def _table(fold: Fold) -> Any:
     moving = [host for host in fold.hosts.values() if host not in stopped]
     for host in [*stopped, *moving][:_MOST_ROWS]:
         now = host.unreachable or (host.failure.message if host.failure else fold.current.get(host.name, "waiting"))
-        table.add_row(host.name, str(len(host.changes)), now.splitlines()[0])
+        # Not as markup: a message may well say `[/etc/x]`.
+        cells = (host.name, str(len(host.changes)), next(iter(now.splitlines()), ""))
+        table.add_row(*(Text(printable(cell)) for cell in cells))
     hidden = len(fold.hosts) - _MOST_ROWS
     if hidden > 0:
         table.add_row(f"and {hidden} more", "", "")

@@ -1,6 +1,8 @@
 #!/usr/bin/python
 """Keeps on the node, before a run, the state of everything that the run may change; after it, what it was left as."""
 
+from pathlib import Path
+
 from ansible.module_utils import pdctl_drift as drift
 from ansible.module_utils import pdctl_live as live
 from ansible.module_utils import pdctl_settings as settings
@@ -77,8 +79,21 @@ notices:
 """
 
 
+# Of the paths that roles declare, those with such an ending are files.
+OF_FILES = (".conf", ".cnf", ".network", ".link", ".repo", ".rules", ".service", ".sh", ".timer", ".yaml")
+
+
 def declared(managed, key):
     return [each for role in managed for each in role.get(key) or []]
+
+
+def refuse_misplaced(module, paths):
+    """A module of Ansible would write into the folder, or wait for the pipe's writer, and the role would say that all is done."""
+    for path, found in sorted(paths.items()):
+        folder = found["kind"] == "dir" and Path(path).suffix in OF_FILES
+        if folder or found["kind"] == "other":
+            what = "a folder" if folder else "neither a file nor a folder"
+            module.fail_json(msg=f"{path} is {what}, and a role keeps a file there: nothing was changed; move it away")
 
 
 def disturbing(role):
@@ -120,6 +135,7 @@ def begin(module, run):
     paths, keys = state.expanded([each["path"] for each in files], declared(managed, "sysctls"))
     former = state.look(paths, keys, declared(managed, "modules"))
     named = live.names(*(declared(managed, kind) for kind in ("units", "users", "firmware")), fabric)
+    refuse_misplaced(module, former["paths"])
     former["live"] = live.look(module.run_command, named)
     items = state.items(former)
     refuse_unless_expected(module, items)

@@ -133,6 +133,7 @@ def keep(run, former):
     contents = folder / "content"
     for each in (KEPT.parent, KEPT, folder, contents):
         each.mkdir(mode=0o700 if each != KEPT.parent else 0o755, exist_ok=True)
+        refuse_unless_our_own(each)
     for path, state in former["paths"].items():
         if state["kind"] == "file":
             state["kept"] = state["size"] <= LARGEST_KEPT
@@ -142,6 +143,17 @@ def keep(run, former):
                     raise ValueError(f"{path} is being changed by another")
                 write_durably(contents / state["sha256"], content)
     write_document(folder / "before.json", former)
+
+
+def refuse_unless_our_own(folder):
+    """Whoever else may write there could have a rollback put anything anywhere."""
+    status = folder.stat()
+    others = status.st_mode & stat.S_IWOTH or (status.st_mode & stat.S_IWGRP and status.st_gid != os.getegid())
+    if status.st_uid != os.geteuid() or others:
+        mode = oct(stat.S_IMODE(status.st_mode))[2:].zfill(4)
+        raise ValueError(
+            f"{folder} may be written by others than root (owner {status.st_uid}, mode {mode}): `chown root:root`, `chmod 755`"
+        )
 
 
 def travelling(run, former):

@@ -61,6 +61,8 @@ LOCK = state.KEPT.parent / "lock.json"
 RUN_VARIABLE = "PDCTL_RUN"
 # No run lasts as long on one node.
 ABANDONED_S = 12 * 3600
+# 31 December 9999: what is later was not written by a clock.
+LATEST = 253402300800
 # read(2) of descriptor 0, on x86-64 and on 64-bit Arm; proc(5), /proc/PID/syscall.
 READING = (["0", "0x0"], ["63", "0x0"])
 # A task of an earlier try may still install packages; shorter than ansible.cfg's task_timeout.
@@ -93,9 +95,9 @@ def holder_of():
     """What the lock says, or None. A damaged one is held by nobody that can be named."""
     try:
         held = state.document(LOCK)
-        if held is not None and not (isinstance(held.get("run"), str) and isinstance(held.get("since"), (int, float))):
+        if held is not None and not (isinstance(held.get("run"), str) and 0 <= held.get("since", -1) < LATEST):
             raise ValueError(f"{LOCK} names no run")
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         return {"run": "", "by": "?", "from": "?", "since": int(LOCK.stat().st_mtime), "command": str(error)}
     return held
 
@@ -154,10 +156,26 @@ def wait_for_leftovers(module, run):
         time.sleep(0.2)
 
 
+def moment():
+    """The boot of this node, and the seconds since it. A clock that is set (the role `time` does it) moves neither."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return {"boot": boot, "uptime": float(Path("/proc/uptime").read_text(encoding="ascii").split()[0])}
+    except (OSError, ValueError, IndexError):
+        return {}
+
+
+def age_s(held):
+    now = moment()
+    if now and held.get("boot") == now["boot"] and isinstance(held.get("uptime"), (int, float)):
+        return max(0, now["uptime"] - held["uptime"])
+    return max(0, time.time() - held["since"])
+
+
 def told(held):
-    age = max(0, int(time.time() - held.get("since", 0)))
+    age = int(age_s(held))
     lasted = f"{age // 3600} h {age % 3600 // 60} min" if age >= 3600 else f"{age // 60} min"
-    since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(held.get("since", 0)))
+    since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(held["since"]))
     who = f"{held.get('by', '?')} on {held.get('from', '?')}"
     return f"run {held.get('run') or '?'} ({held.get('command', '?')}) of {who}, since {since} ({lasted})"
 
@@ -168,7 +186,7 @@ def why_not_his(module, held):
         return "the same run goes on"
     if held["run"] in module.params["dead"]:
         return "that run is known to be over"
-    if time.time() - held.get("since", 0) > ABANDONED_S and not carrying(held["run"]):
+    if age_s(held) > ABANDONED_S and not carrying(held["run"]):
         return "that run began long ago and has no process here"
     return "--break-lock" if module.params["force"] else None
 
@@ -189,7 +207,7 @@ def begin(module):
         if held and held["run"] != run:
             message = f"taken from {told(held)}: {reason}"
             notices.append({"role": "guard", "key": "lock", "message": message})
-        mine = dict(module.params["holder"], run=run, since=int(time.time()))
+        mine = dict(module.params["holder"], run=run, since=int(time.time()), **moment())
         if held:
             mine["taken_from"] = {key: held.get(key) for key in ("run", "by", "from", "since")}
         state.write_document(LOCK, mine)

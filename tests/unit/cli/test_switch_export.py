@@ -153,3 +153,13 @@ def test_nodes_of_different_fabrics_are_refused_and_of_different_cables_the_long
     assert "p1 and q differ in dscp, by_dscp" in _refused("-i", str(inventory))
     ran = RUN.invoke(app, ["policy", "export", "--switch", "nvue", "-i", str(inventory), "--limit", "p1,p2"])
     assert "cable-length 40" in ran.stdout and "the longest, 40 m, counts" in ran.stderr
+
+
+@pytest.mark.parametrize("port", ["; reload", "-x", "a\nb", "Ethernet0,$(x)"])
+def test_a_port_that_would_be_more_than_a_name_in_a_shell_is_refused(port: str) -> None:
+    refused = RUN.invoke(app, ["policy", "export", "--switch", "nvue", f"--port={port}"])
+    assert type(refused.exception).__name__ == "UsageError" and "is no name of a port" in str(refused.exception)
+
+
+def test_a_port_that_is_given_twice_is_told_once() -> None:
+    assert _export("nvue", "--port", "swp1,swp1") == _export("nvue", "--port", "swp1")

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -49,8 +50,12 @@ class Node:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text("1\t2\n", encoding="utf-8")
 
-    def begin(self, run: str = RUN, fabric: Sequence[Mapping[str, Any]] = (), **more: Any) -> dict[str, Any]:
-        files = [{"path": str(path)} for path in (self.file, self.made, self.made / "inner", self.link, self.new)]
+    def begin(
+        self, run: str = RUN, fabric: Sequence[Mapping[str, Any]] = (), also: Sequence[Path] = (), **more: Any
+    ) -> dict[str, Any]:
+        files = [
+            {"path": str(path)} for path in (self.file, self.made, self.made / "inner", self.link, self.new, *also)
+        ]
         managed = [{"impact": "restart-engine", "files": files}, {"sysctls": ["net.*"]}, {"fabric": list(fabric)}]
         return self._call("pdctl_backup", run=run, phase="begin", managed=managed, **more)
 
@@ -451,3 +456,28 @@ def test_what_an_active_engine_would_feel_stays_as_it_is_until_it_may(node: Node
     assert {**node.look(), "two": changed["two"]} == changed
     assert node.back(own=AGAIN)["problems"] == []
     assert node.look() == former
+
+
+@pytest.mark.parametrize("check", [False, True], ids=["run", "check"])
+def test_a_folder_or_a_pipe_where_a_role_keeps_a_file_is_refused_before_anything_is_changed(
+    tmp_path: Path, call: Call, check: bool
+) -> None:
+    node = Node(tmp_path, call)
+    folder, drop_ins, pipe = (tmp_path / "etc" / name for name in ("90-pdctl.conf", "system.conf.d", "pipe"))
+    folder.mkdir()
+    drop_ins.mkdir()
+    os.mkfifo(pipe)
+    assert "failed" not in node.begin(also=[drop_ins], check=True)
+    assert f"{folder} is a folder, and a role keeps a file there" in node.begin(also=[folder], check=check)["msg"]
+    assert f"{pipe} is neither a file nor a folder" in node.begin(also=[pipe], check=check)["msg"]
+
+
+def test_a_state_folder_that_others_may_write_in_keeps_no_way_back(
+    tmp_path: Path, call: Call, state: ModuleType
+) -> None:
+    node = Node(tmp_path, call)
+    state.KEPT.parent.chmod(0o777)
+    refused = node.begin()
+    assert refused["failed"] and "may be written by others than root" in refused["msg"]
+    state.KEPT.parent.chmod(0o755)
+    assert "failed" not in node.begin()

@@ -41,6 +41,9 @@ FAULTS = {
     "port-in-address": ("ansible_host=10.0.0.2:22", "`10.0.0.2:22` holds a port; the port goes into ansible_port"),
     "url-as-address": ("ansible_host=ssh://x", "`ssh://x` is neither an IP address nor a name"),
     "no-ipv4-address": ("ansible_host=10.0.0.300", "`10.0.0.300` is no IPv4 address"),
+    "dash-address": ("ansible_host=-oProxyCommand=reboot", "begins with a dash, which ssh takes for an option"),
+    "brackets": ("ansible_host=[2001:db8::7]", "`[2001:db8::7]` stands in brackets"),
+    "link-local": ("ansible_host=fe80::7", "`fe80::7` is a link-local address without its interface"),
     "address-of-all": ("ansible_host=0.0.0.0", "`0.0.0.0` is no address of one node"),
     "missing-variable": (
         "ansible_host='{{ rack_net }}.7'",
@@ -114,7 +117,8 @@ def test_a_key_that_is_right_is_no_fault(tmp_path: Path) -> None:
     key = tmp_path / "id"
     key.write_text("-----BEGIN OPENSSH PRIVATE KEY-----\n", encoding="utf-8")
     key.chmod(0o600)
-    text = f"{TWO}gpu_kind=H100-PCIe simulated=yes ansible_ssh_private_key_file={key}\nlocalhost ansible_connection=local\n"
+    text = "six ansible_host=fe80::7%eth0\n"
+    text += f"{TWO}gpu_kind=H100-PCIe simulated=yes ansible_ssh_private_key_file={key}\nlocalhost ansible_connection=local\n"
     assert _judged(_written(tmp_path, text)) == Judgement((), ())
 
 

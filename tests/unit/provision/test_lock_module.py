@@ -78,16 +78,40 @@ def test_a_lock_that_is_taken_from_another_is_told_and_kept_in_the_lock(
     assert (lock["run"], lock["taken_from"]["run"]) == (MINE, HIS)
 
 
-def test_a_lock_of_long_ago_is_taken_once_nothing_of_its_run_is_left(call: Call, module: ModuleType) -> None:
+def _write(module: ModuleType, **changes: Any) -> None:
+    lock = json.loads(module.LOCK.read_text(encoding="utf-8"))
+    module.LOCK.write_text(json.dumps(lock | changes), encoding="utf-8")
+
+
+@pytest.mark.parametrize("when", ["in this boot", "before a restart"])
+def test_a_lock_of_long_ago_is_taken_once_nothing_of_its_run_is_left(call: Call, module: ModuleType, when: str) -> None:
     call("begin", HIS)
     lock = json.loads(module.LOCK.read_text(encoding="utf-8"))
-    module.LOCK.write_text(json.dumps(lock | {"since": lock["since"] - module.ABANDONED_S - 60}), encoding="utf-8")
+    if when == "in this boot":
+        _write(module, uptime=lock["uptime"] - module.ABANDONED_S - 60)
+    else:
+        _write(module, since=lock["since"] - module.ABANDONED_S - 60, boot="another")
     with _process_of(HIS):
         assert call("begin", MINE)["failed"]
     assert "long ago" in call("begin", MINE)["notices"][0]["message"]
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b"{", b"\xff"])
+@pytest.mark.parametrize("since", [0, 4_000_000_000], ids=["years behind", "years ahead"])
+def test_a_clock_that_is_set_meanwhile_does_not_make_a_lock_old_or_young(
+    call: Call, module: ModuleType, since: int
+) -> None:
+    call("begin", HIS)
+    _write(module, since=since)
+    assert call("begin", MINE)["failed"]
+    lock = json.loads(module.LOCK.read_text(encoding="utf-8"))
+    _write(module, uptime=lock["uptime"] - module.ABANDONED_S - 60)
+    assert "long ago" in call("begin", MINE)["notices"][0]["message"]
+
+
+_OF_NO_CLOCK = [b'{"run": "x", "since": %b}' % since for since in (b"NaN", b"1e300", b"-1", b'"now"')]
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{", b"\xff", *_OF_NO_CLOCK])
 def test_a_damaged_lock_is_broken_on_request_only(call: Call, module: ModuleType, content: bytes) -> None:
     module.LOCK.write_bytes(content)
     assert call("begin", MINE)["failed"]
