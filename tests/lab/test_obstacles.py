@@ -46,8 +46,9 @@ class Story:
 
 @pytest.fixture(scope="module")
 def story(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Story:
-    names = ["full", "nostate", "pinned", "silent", "mirror"]
-    full, nostate, pinned, silent, mirror = lab.up(names)
+    names = ["full", "nostate", "pinned", "silent", "mirror", "folder"]
+    full, nostate, pinned, silent, mirror, folder = lab.up(names)
+    folder.ssh(f"mkdir {SYSCTLS}")
     full.ssh(_FULL.format(Path(SYSCTLS).parent))
     nostate.ssh(_FULL.format("/var/lib/pdctl"))
     pinned.ssh(_PINNED)
@@ -69,6 +70,7 @@ def test_each_node_ends_as_far_as_it_was_touched(story: Story) -> None:
         "pinned": "failed",
         "silent": "unreachable",
         "mirror": "partly",
+        "folder": "unfit",
     }, story.ran.stderr
     assert story.ran.code == 5
 
@@ -91,6 +93,13 @@ def test_a_file_that_cannot_be_replaced_is_named_and_stays_as_it_was(story: Stor
     failure = story.ran.host("pinned")["failure"]
     assert failure["role"] == "limits" and LIMITS in failure["message"]
     assert story.site.lab.nodes["pinned"].ssh(f"cat {LIMITS}") == BEFORE
+
+
+def test_a_folder_where_a_role_keeps_a_file_is_named_and_nothing_is_put_into_it(story: Story) -> None:
+    host = story.ran.host("folder")
+    assert (host["changes"], host["touched"]) == ([], False)
+    assert f"{SYSCTLS} is a folder" in host["failure"]["message"]
+    assert story.site.lab.nodes["folder"].ssh(f"ls -A {SYSCTLS} {LIMITS} 2>/dev/null; true") == f"{SYSCTLS}:\n"
 
 
 def test_a_node_that_takes_the_connection_and_does_not_answer_is_named_with_the_deadline(story: Story) -> None:
@@ -120,10 +129,12 @@ def test_once_they_are_out_of_the_way_the_same_run_goes_on_and_converges(soak: N
     nodes["nostate"].ssh("umount /var/lib/pdctl")
     nodes["pinned"].ssh(f"umount {LIMITS}")
     nodes["mirror"].ssh(_MIRROR, timeout_s=120)
+    nodes["folder"].ssh(f"rmdir {SYSCTLS}")
     ran = story.site.pdctl("runs", "resume", "-o", "json")
     assert ran.code == 4, ran.stderr
     assert {host["name"]: host["status"] for host in ran.document["hosts"]} == {
         "full": "changed", "nostate": "changed", "pinned": "changed", "silent": "changed", "mirror": "partly",
+        "folder": "changed",
     }  # fmt: skip
     last = story.site.provision(_inventory(story.site), "--limit", "mirror", *OPTIONS)
     assert last.code == 0, last.stderr
