@@ -12,8 +12,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
@@ -22,9 +24,12 @@ ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 ROOMS = ["cli", "engine", "checks"]
 TORCH_FREE = ["tests/unit/house", "tests/unit/wire", "tests/unit/checks", "tests/unit/cli"]
+# Half of the time of the stage `unit`; the other half runs beside it.
+JUDGES = ["tests/unit/house", "tests/unit/checks"]
 # Minutes, most of them Ansible's own: on the newest Python only.
 SLOW_AND_TORCH_FREE = ["tests/unit/provision"]
 PYTHONS = ("3.11", "3.12", "3.13")
+UNIT_ONLY = ("-m", "not engine and not lab and not gpu")
 
 
 @dataclass
@@ -48,25 +53,61 @@ class Counts:
         return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
 
 
+@dataclass(frozen=True)
+class Suite:
+    """Tests for one pytest. name: of its report."""
+
+    name: str
+    args: tuple[str, ...]
+    python: Path = Path(sys.executable)
+
+
 @dataclass
 class Run:
     """What one invocation of this script has seen so far."""
 
     scratch: Path
     counts: Counts = field(default_factory=Counts)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def command(self, *argv: str | Path, env: dict[str, str] | None = None) -> bool:
         line = [str(word) for word in argv]
         print(f"$ {' '.join(line)}", flush=True)
-        path = f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}"
-        return subprocess.run(line, cwd=ROOT, env={**os.environ, "PATH": path, **(env or {})}).returncode == 0
+        return subprocess.run(line, cwd=ROOT, env=_environment(env)).returncode == 0
 
-    def pytest(self, name: str, *args: str, python: Path = Path(sys.executable)) -> Outcome:
+    def pytest(self, name: str, *args: str) -> Outcome:
         report = self.scratch / f"{name}.xml"
-        ok = self.command(python, "-m", "pytest", "-q", "--durations=5", f"--junitxml={report}", *args)
+        ok = self.command(*_pytest(Path(sys.executable), report, args))
+        return self._counted(ok, report)
+
+    def side_by_side(self, suites: Sequence[Suite]) -> dict[str, Outcome]:
+        """Suites that wait for nothing of each other, at the same time; what each printed comes when it has ended."""
+        print(f"{', '.join(suite.name for suite in suites)}: side by side", flush=True)
+        with ThreadPoolExecutor(len(suites)) as pool:
+            return dict(zip((suite.name for suite in suites), pool.map(self._apart, suites), strict=True))
+
+    def _apart(self, suite: Suite) -> Outcome:
+        report = self.scratch / f"{suite.name}.xml"
+        # The folder in which pytest keeps what it remembers would be one for all.
+        argv = _pytest(suite.python, report, ("-p", "no:cacheprovider", *suite.args))
+        ended = subprocess.run(argv, cwd=ROOT, env=_environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        print(f"$ {' '.join(argv)}\n{ended.stdout.decode('utf-8', 'replace')}", flush=True)
+        return self._counted(ended.returncode == 0, report)
+
+    def _counted(self, ok: bool, report: Path) -> Outcome:
         counts = _read(report)
-        self.counts.add(counts)
+        with self._lock:
+            self.counts.add(counts)
         return Outcome(ok, str(counts))
+
+
+def _environment(more: dict[str, str] | None = None) -> dict[str, str]:
+    path = f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}"
+    return {**os.environ, "PATH": path, **(more or {})}
+
+
+def _pytest(python: Path, report: Path, args: Sequence[str]) -> list[str]:
+    return [str(python), "-m", "pytest", "-q", "--durations=5", f"--junitxml={report}", *args]
 
 
 def _read(report: Path) -> Counts:
@@ -106,13 +147,15 @@ def roles(run: Run) -> Outcome:
 
 
 def unit(run: Run) -> Outcome:
-    return run.pytest("unit", "tests/unit", "tests/contract", "tests/fuzz", "-m", "not engine and not lab and not gpu")
+    rest = ("tests/unit", "tests/contract", "tests/fuzz", *(f"--ignore={path}" for path in JUDGES))
+    halves = [Suite("judges", (*JUDGES, *UNIT_ONLY)), Suite("rest", (*rest, *UNIT_ONLY))]
+    return _both(run.side_by_side(halves))
 
 
 def pythons(run: Run) -> Outcome:
     """The rooms that need no torch, on every other supported Python that this machine has."""
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
-    ok, seen = True, []
+    suites = []
     for version in PYTHONS:
         found = _interpreter(version)
         if version == here or found is None:
@@ -120,7 +163,7 @@ def pythons(run: Run) -> Outcome:
         venv = ROOT / ".venvs" / version
         python = venv / "bin" / "python"
         if not python.exists():
-            ok &= run.command(found, "-m", "venv", venv)
+            run.command(found, "-m", "venv", venv)
         packages = (
             "pytest>=8.3",
             "pytest-timeout>=2.3",
@@ -134,11 +177,15 @@ def pythons(run: Run) -> Outcome:
             return Outcome(False, f"{version}: install failed")
         rooms = TORCH_FREE + (SLOW_AND_TORCH_FREE if version == PYTHONS[-1] else [])
         present = [path for path in rooms if (ROOT / path).exists()]
-        selected = ("-m", "not engine and not lab and not gpu")
-        outcome = run.pytest(f"python{version}", *present, *selected, python=python)
-        ok &= outcome.ok
-        seen.append(f"{version}: {outcome.note}")
-    return Outcome(ok, "; ".join(seen) or "no other supported Python on this machine")
+        suites.append(Suite(version, (*present, *UNIT_ONLY), python))
+    if not suites:
+        return Outcome(True, "no other supported Python on this machine")
+    return _both(run.side_by_side(suites))
+
+
+def _both(outcomes: dict[str, Outcome]) -> Outcome:
+    ok = all(outcome.ok for outcome in outcomes.values())
+    return Outcome(ok, "; ".join(f"{name}: {outcome.note}" for name, outcome in outcomes.items()))
 
 
 def engine(run: Run) -> Outcome:
