@@ -24,8 +24,6 @@ ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 ROOMS = ["cli", "engine", "checks"]
 TORCH_FREE = ["tests/unit/house", "tests/unit/wire", "tests/unit/checks", "tests/unit/cli"]
-# Half of the time of the stage `unit`; the other half runs beside it.
-JUDGES = ["tests/unit/house", "tests/unit/checks"]
 # Minutes, most of them Ansible's own: on the newest Python only.
 SLOW_AND_TORCH_FREE = ["tests/unit/provision"]
 PYTHONS = ("3.11", "3.12", "3.13")
@@ -147,8 +145,8 @@ def roles(run: Run) -> Outcome:
 
 
 def unit(run: Run) -> Outcome:
-    rest = ("tests/unit", "tests/contract", "tests/fuzz", *(f"--ignore={path}" for path in JUDGES))
-    halves = [Suite("judges", (*JUDGES, *UNIT_ONLY)), Suite("rest", (*rest, *UNIT_ONLY))]
+    rest = ("tests/unit", "tests/contract", "tests/fuzz", *(f"--ignore={path}" for path in TORCH_FREE))
+    halves = [Suite("torch-free", (*TORCH_FREE, *UNIT_ONLY)), Suite("rest", (*rest, *UNIT_ONLY))]
     return _both(run.side_by_side(halves))
 
 

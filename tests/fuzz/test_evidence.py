@@ -2,10 +2,13 @@
 
 PDCTL_EVIDENCE_INPUTS: how many damaged outputs; scripts/soak tries a million."""
 
+import gc
 import os
 import time
+from collections.abc import Iterator
 from itertools import islice
 
+import pytest
 from tests.fuzz.evidence_mutants import mutants
 
 from pdchecks.evidence import Evidence
@@ -17,6 +20,15 @@ INPUTS = int(os.environ.get("PDCTL_EVIDENCE_INPUTS", "3000"))
 # Of this process alone, so that other work on the machine does not count; a short text may take a moment.
 MOST_CPU_S = 0.25
 MOST_CPU_S_OF_A_MIB = 1.0
+
+
+@pytest.fixture(autouse=True)
+def what_earlier_tests_left() -> Iterator[None]:
+    """Is not looked through by the garbage collector meanwhile: a reader would pay for it."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 def _bound(text: str) -> float:
