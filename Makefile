@@ -13,5 +13,6 @@ bench:
 	scripts/bench
 	scripts/bench-engine
 	scripts/bench-doctor
+	scripts/bench-provision
 clean:
 	rm -rf .venv .venvs build dist
