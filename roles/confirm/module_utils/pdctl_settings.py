@@ -48,7 +48,8 @@ def read(name):
         held = addresses.held(of, run)
         return ABSENT if held is None else addresses.text(held.lasting)
     if kind == "routes":
-        return routes.text(routes.through(of, routes.every(run) or []))
+        known = routes.every(run)
+        return ABSENT if known is None else routes.text(routes.through(of, known))
     if kind == "pause":
         found = dict(_PAUSE.findall(run(["ethtool", "-a", of])[1]))
         return f"rx {found['RX']} tx {found['TX']}" if len(found) == 2 else ABSENT
@@ -163,10 +164,12 @@ def pci(port):
 
 
 def _set_addresses(of, value, now):
-    """With the routes that stand now and would go with the last address."""
+    """With the routes that stand now and would go with the last address; none where those cannot be known."""
     was, wanted = ([] if each in (None, ABSENT) else addresses.words_of(each) for each in (now, value))
-    mine = routes.through(of, routes.every(run) or [])
-    again = routes.made_again(mine, wanted, families=(4,))
+    known = routes.every(run)
+    if known is None:
+        return []
+    again = routes.made_again(routes.through(of, known), wanted, families=(4,))
     return address_change.commands(of, was, wanted, routes.promotes(of), again)
 
 
